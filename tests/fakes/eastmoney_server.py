@@ -5,6 +5,7 @@
 
 import io
 import json
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pandas as pd
 import pytest
 
-from tests.fakes import quote_pages
+from tests.fakes import eastmoney_reports, quote_pages
 
 NOTHING = {"version": None, "result": None, "success": False, "message": "返回数据为空", "code": 9201}
 KNOWN = "600519"
@@ -215,9 +216,25 @@ class EastmoneyServer:
         monkeypatch.setattr(requests.Session, "request", request)
 
 
-def _klines(_path: str, query: dict[str, str]) -> str:
+INDEX_SECIDS = {
+    f"1.{KNOWN}",
+    "1.000001",
+    "1.000300",
+    "1.000905",
+    "0.399001",
+    "0.399006",
+    "90.BK0477",
+    "90.BK0475",
+}
+"""The share, and indexes, which have days of their own in life and the share's here."""
+
+
+def _klines(path: str, query: dict[str, str]) -> str:
     """As the service sends them: `data` is null for a code nobody has, and JSONP where a callback was named."""
-    days = [k for k in KLINES if query["beg"] <= k[:10].replace("-", "") <= query["end"]]
+    lines = eastmoney_reports.FLOWS
+    if "fflow" not in path:
+        lines = [k for k in KLINES if query["beg"] <= k[:10].replace("-", "") <= query["end"]]
+    lines = [",".join(line.split(",")[: len(query["fields2"].split(","))]) for line in lines]
     data = {
         "code": KNOWN,
         "market": 1,
@@ -225,9 +242,8 @@ def _klines(_path: str, query: dict[str, str]) -> str:
         "decimal": 2,
         "dktotal": 100,
         "preKPrice": 19.9,
-        "klines": days,
+        "klines": lines,
     }
-    known = query["secid"] == f"1.{KNOWN}"
     body = {
         "rc": 0,
         "rt": 17,
@@ -236,7 +252,7 @@ def _klines(_path: str, query: dict[str, str]) -> str:
         "full": 0,
         "dlmkts": "",
         "dsc": 1,
-        "data": data if known else None,
+        "data": data if query["secid"] in INDEX_SECIDS else None,
     }
     text = json.dumps(body, ensure_ascii=False)
     return f"{query['cb']}({text});" if "cb" in query else text
@@ -245,16 +261,20 @@ def _klines(_path: str, query: dict[str, str]) -> str:
 def _data_centre(query: dict[str, str]) -> dict[str, Any]:
     name = query.get("reportName") or query["type"]
     about = query.get("filter", KNOWN)
-    rows = _report(name, query.get("columns", ""))
+    rows = _report(name, query.get("columns", ""), about)
     if rows is None:
         return NOTHING | {"message": "报表配置不存在", "code": 9501}
-    if KNOWN not in about:
+    if name == eastmoney_reports.OF_THE_MARKET:
+        about = KNOWN if about == "(REPORTDATE='2023-12-31')" else ""
+    if not rows or not {KNOWN, eastmoney_reports.BANK} & set(re.findall(r"\d{6}", about)):
         return NOTHING
-    result = {"pages": 1, "data": rows, "count": len(rows)}
+    page, size = int(query.get("pageNumber", 1)), int(query.get("pageSize", 500))
+    shown = rows[(page - 1) * size : page * size]
+    result = {"pages": -(-len(rows) // size), "data": shown, "count": len(rows)}
     return {"version": "x", "result": result, "success": True, "message": "ok", "code": 0}
 
 
-def _report(name: str, columns: str) -> list[dict[str, Any]] | None:
+def _report(name: str, columns: str, about: str) -> list[dict[str, Any]] | None:
     if name in MACRO_COLUMNS:
         return [_figure(columns.split(","), MACRO_COLUMNS[name], *month) for month in MONTHS]
     return {
@@ -262,7 +282,7 @@ def _report(name: str, columns: str) -> list[dict[str, Any]] | None:
         "RPT_F10_FINANCE_MAINFINADATA": INDICATORS,
         "RPT_SHAREBONUS_DET": [{name: row.get(name) for name in BONUS_COLUMNS} for row in BONUSES],
         "RPTA_WEB_RATE": RATES,
-    }.get(name)
+    }.get(name) or eastmoney_reports.report_about(name, about)
 
 
 def _figure(columns: list[str], at: int, day: str, month: str, value: float) -> dict[str, Any]:
@@ -318,8 +338,13 @@ def _shenzhen(_path: str, query: dict[str, str]) -> bytes:
     }
     listed = [row | {"A股代码": f"0000{n}", "A股简称": f"第 {n}"} for n in range(11, 23)]
     gone = [{"证券代码": "3", "证券简称": "PT金田A", "上市日期": "1991-07-03", "终止上市日期": "2002-06-14"}]
+    renamed = [
+        {"变更日期": day, "证券代码": "12", "证券简称": "第 12", "变更前简称": before, "变更后简称": after}
+        for day, before, after in [("2021-05-06", "*ST 旧", "第 12"), ("2019-04-30", "老名", "*ST 旧")]
+    ]
     sheet = io.BytesIO()
-    pd.DataFrame(listed if query["CATALOGID"] == "1110" else gone).to_excel(sheet, index=False)
+    tables = {"1110": listed, "SSGSGMXX": renamed}
+    pd.DataFrame(tables.get(query["CATALOGID"], gone)).to_excel(sheet, index=False)
     return sheet.getvalue()
 
 
@@ -346,10 +371,13 @@ def _tencent(_path: str, query: dict[str, str]) -> str:
 
 PAGES = {
     "push2his.eastmoney.com": _klines,
+    "7.push2his.eastmoney.com": _klines,
+    "17.push2.eastmoney.com": lambda *_: json.dumps(eastmoney_reports.boards_page(), ensure_ascii=False),
     "np-anotice-stock.eastmoney.com": _notices,
     "search-api-web.eastmoney.com": _articles,
     "finance.sina.com.cn": _sina,
     "stock.finance.sina.com.cn": lambda _, query: quote_pages.sina_shares(query["symbol"]),
+    "vip.stock.finance.sina.com.cn": lambda _, query: eastmoney_reports.unlocks_page(query["symbol"]),
     "web.ifzq.gtimg.cn": lambda *_: 'trend_qfq={"code":0,"msg":"","data":[["2001-08-31","3.50"]]}',
     "proxy.finance.qq.com": _tencent,
     "query.sse.com.cn": _shanghai,

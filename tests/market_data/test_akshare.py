@@ -214,12 +214,32 @@ async def test_companies_come_from_every_exchange_and_the_delisted_with_them(stu
     assert not [symbol for symbol in companies if symbol.startswith("9009")]
 
 
+@pytest.mark.parametrize(("end", "industry"), [(date(2024, 5, 1), "酿酒行业"), (date(2024, 4, 30), "")])
+async def test_the_industry_is_that_of_the_last_year_everybody_has_reported(stub, provider, end, industry):
+    companies = {company.symbol: company for company in await provider.read(COMPANIES, "CN", end=end)}
+    assert companies["600519.SH"].industry == industry
+    assert companies["000012.SZ"].industry == "J 金融业"  # of its exchange, where nobody else tells
+
+
+async def test_a_company_of_shenzhen_has_the_names_of_its_days(stub, provider):
+    companies = {company.symbol: company for company in await provider.read(COMPANIES, "CN")}
+    renamed = companies["000012.SZ"]
+    assert [(each.name, each.start) for each in renamed.names] == [
+        ("老名", date(1991, 4, 3)),
+        ("*ST旧", date(2019, 4, 30)),
+        ("第12", date(2021, 5, 6)),
+    ]
+    assert renamed.aliases == ("老名", "*ST旧")
+    assert companies["000013.SZ"].names == ()
+
+
 async def test_a_list_that_does_not_come_is_named_and_the_next_attempt_completes_it(stub, provider, tmp_path):
     stub.down = {"www.szse.cn"}
     sync = SyncService(Lake(tmp_path), {Market.CN: {"akshare": provider}}, FixedClock(NOW))
     event = await sync.bring(COMPANIES, "CN", Market.CN, *JUNE)
     assert (event.outcome, event.rows) == ("fetched", 4)
     assert [refusal.row for refusal in event.refused] == [
+        "stock_info_sz_change_name 简称变更",
         "stock_info_sz_name_code A股列表",
         "stock_info_sz_delist",
     ]
@@ -239,7 +259,7 @@ async def test_the_list_is_read_again_every_time(stub, provider):
     await provider.read(COMPANIES, "CN")
     await provider.read(COMPANIES, "CN")
     assert stub.hosts().count("query.sse.com.cn") == 2 * 3
-    assert stub.hosts().count("www.szse.cn") == 2 * 2
+    assert stub.hosts().count("www.szse.cn") == 2 * 3
 
 
 async def test_a_symbol_nobody_has_gives_empty_batches(stub, provider):
@@ -260,7 +280,7 @@ async def test_a_symbol_nobody_has_gives_empty_batches(stub, provider):
 )
 async def test_an_answer_without_data_is_not_taken_for_an_empty_one(stub, provider, answer):
     stub.broken = (200, answer)
-    with pytest.raises(Unavailable, match="cannot read the answer of stock_fhps_detail_em"):
+    with pytest.raises(Unavailable, match="cannot read the answer of RPT_SHAREBONUS_DET"):
         await provider.read(DIVIDENDS, KNOWN)
 
 

@@ -1,7 +1,8 @@
 """Calls to a service outside: at its pace, within a deadline, again where that helps, and all on record."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, ClassVar
 
@@ -16,6 +17,7 @@ from moot.modules.market_data.infrastructure.providers.outside import (
     Trouble,
 )
 from moot.shared.domain.errors import Unavailable
+from moot.shared.domain.guard import Dependency, LeftAlone
 from moot.shared.domain.symbol import Market
 from tests.fakes.call_record import Record
 from tests.fakes.clock import leap, settle
@@ -112,6 +114,20 @@ class TestPace:
         for host in ("", "slow", "", "slow"):
             await way.call("x", {}, partial(fn, host), host)
         assert starts == [("", 0), ("slow", 0), ("", 1), ("slow", 5)]
+
+    async def test_a_call_that_is_not_made_takes_no_place(self) -> None:
+        watch = StoppedWatch()
+
+        @asynccontextmanager
+        async def refuse(_: Dependency) -> AsyncIterator[None]:
+            raise LeftAlone("not now", retry_after=60)
+            yield
+
+        way = outside(watch, Pace(calls=1, per_seconds=10, concurrency=1), guard=refuse)
+        for _ in range(3):
+            with pytest.raises(LeftAlone):
+                await way.call("x", {}, answering(None))
+        assert watch.slept == []
 
     async def test_no_more_calls_run_at_once_than_allowed(self) -> None:
         running, most = 0, 0

@@ -155,7 +155,11 @@ def _providers(
     if "akshare" in sources.more:
         from moot.modules.market_data.infrastructure.providers.akshare import AkshareProvider
 
-        china["akshare"] = AkshareProvider(recorder=recorder, guard=guard)
+        china["akshare"] = AkshareProvider(
+            next_session=lambda day: trading_calendar(Market.CN).next_session(day),
+            recorder=recorder,
+            guard=guard,
+        )
     if "yfinance" in sources.more:
         from moot.modules.market_data.infrastructure.providers.yfinance import YfinanceProvider
 

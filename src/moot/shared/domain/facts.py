@@ -360,7 +360,7 @@ class Company(BaseModel, frozen=True, extra="forbid"):
         return self.list_date <= day and not (self.delist_date and self.delist_date <= day)
 
     def name_in(self, locale: Locale) -> str:
-        return self.name if locale == "zh-CN" else self.name_en
+        return self.name if locale == "zh-CN" else self.name_en or self.name
 
     def industry_in(self, locale: Locale) -> str:
         return self.industry if locale == "zh-CN" else self.industry_en

@@ -133,13 +133,15 @@ class SyncService:
                 outcome = outcome if isinstance(e, NotOffered) else "failed"
                 continue
             start, end = part[0], min(part[1], _complete_until(dataset, market, now))
-            covered = (start, end) if not dataset.whole and start <= end else None
+            complete = not dataset.whole and not batch.partial and start <= end
             at = now - FRESH_FOR if batch.partial else now  # what came in part is asked for again
+            covered = (start, end) if complete else None
             keep = partial(self.store.store, dataset, subject, list(batch), covered=covered, at=at)
             try:
                 await asyncio.to_thread(keep)
             except Conflict as e:  # another source may go with what is kept
                 errors.append((provider.name, e.message))
+                outcome = "failed"
                 continue
             return SyncEvent(
                 dataset, subject, "fetched", provider.name, len(batch), batch.refused, tuple(errors)

@@ -8,7 +8,8 @@ AKShare asks it.
 import importlib
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import date
 from functools import partial
 from types import ModuleType
@@ -16,16 +17,21 @@ from typing import Any, ClassVar
 
 from moot.modules.market_data.domain import facts
 from moot.modules.market_data.domain.facts import Dataset
-from moot.modules.market_data.domain.provider import Batch, NotOffered, Refusal
-from moot.modules.market_data.infrastructure.providers import akshare_rows, outside, rows
+from moot.modules.market_data.domain.provider import Batch, NotOffered, Range, Refusal
+from moot.modules.market_data.infrastructure.providers import akshare_reports, akshare_rows, outside, rows
+from moot.modules.market_data.infrastructure.providers.akshare_reports import EARNERS, NextSession, Report
 from moot.modules.market_data.infrastructure.providers.akshare_rows import (
     AKSHARE,
+    INDEX_QUOTES,
+    INDUSTRY_QUOTES,
     LISTINGS,
-    PAGES,
+    MARKET_INDEXES,
     QUOTES,
+    RENAMED,
     SERIES,
     SINA,
-    Page,
+    Listing,
+    Quotes,
     Step,
 )
 from moot.modules.market_data.infrastructure.providers.outside import Reader, Row
@@ -40,8 +46,13 @@ DATA_CENTRE = "https://datacenter-web.eastmoney.com/api/data/v1/get"
 F10_DATA_CENTRE = "https://datacenter.eastmoney.com/securities/api/data/v1/get"
 NOTHING_FOUND = 9201
 """The data centre's code for a question that is in order and has no answer."""
+FLOWS_URL = "https://push2his.eastmoney.com/api/qt/stock/fflow/daykline/get"
+NO_PAGE: Row = {"pages": 0, "data": []}
+REPORT_ROWS = 500
+"""The most that a page of the data centre has."""
 A_PAGE = 100
 """Of announcements, and of articles."""
+Part = Callable[[], Awaitable[Iterable[Row]]]
 
 
 class AkshareProvider(outside.LibrarySource):
@@ -52,6 +63,11 @@ class AkshareProvider(outside.LibrarySource):
     pace = outside.Pace(calls=1, per_seconds=0.3, concurrency=1)
     """Eastmoney shuts out who asks faster."""
     hosts: ClassVar = {SINA: outside.Pace(calls=1, per_seconds=0.5, concurrency=1)}
+    lacks = (facts.MARGIN,)
+
+    def __init__(self, *, next_session: NextSession = akshare_reports.next_weekday, **limits: Any) -> None:
+        self._next_session = next_session
+        super().__init__(**limits)
 
     def readers(self) -> dict[Dataset[Any], Reader]:
         return {
@@ -59,65 +75,158 @@ class AkshareProvider(outside.LibrarySource):
             facts.BARS: self._bars,
             facts.MACRO: self._macro,
             facts.NEWS: self._news,
-            **{dataset: partial(self._page, dataset) for dataset in PAGES},
+            facts.STATEMENTS: self._statements,
+            facts.INDEX_BARS: self._index_bars,
+            facts.UNLOCKS: self._unlocks,
+            facts.FLOWS: self._flows,
+            **{dataset: partial(self._reports, dataset) for dataset in akshare_reports.REPORTS},
         }
 
-    async def _companies(self, *_: object) -> Batch[Row]:
-        """What the exchanges that answer have; a list that did not come is named, and asked for again next time."""
+    async def _in_part(self, parts: Mapping[str, Part]) -> Batch[Row]:
+        """What came of them; a part that did not is named, and asked for again the next time."""
         found: list[Row] = []
-        missing: dict[str, Unavailable] = {}
-        for listing in LISTINGS:
+        refused: list[Refusal] = []
+        failed: Unavailable | None = None
+        for name, read in parts.items():
             try:
-                table = await self._table(listing.function, listing.params, host=listing.host)
+                told = await read()
             except NotOffered:
                 raise
             except Unavailable as e:
-                missing[" ".join((listing.function, *listing.params.values()))] = e
+                failed = failed or e
+                refused.append(Refusal(name, str(e)))
                 continue
-            found += [row for raw in table if (row := akshare_rows.company(listing, raw))]
-        if missing and not found:
-            raise next(iter(missing.values()))
-        refused = [Refusal(name, str(e)) for name, e in missing.items()]
-        return Batch(found, refused, partial=bool(missing))
+            found += told
+            refused += told.refused if isinstance(told, Batch) else ()
+        if failed and not found:
+            raise failed
+        return Batch(found, refused, partial=bool(refused))
+
+    async def _companies(self, _: str, _start: date, end: date) -> Batch[Row]:
+        """With industries as Eastmoney calls them, and former names as far as the exchange of Shenzhen tells them."""
+        renamed = defaultdict[str, list[Row]](list)
+        industries: dict[str, Any] = {}
+
+        async def names() -> list[Row]:
+            for row in await self._table(RENAMED.function, RENAMED.params, RENAMED.host):
+                renamed[str(row.get("证券代码"))].append(row)
+            return []
+
+        async def earners() -> list[Row]:
+            found = await self._report(EARNERS, akshare_reports.last_full_year(end), "SECURITY_CODE")
+            industries.update({row["SECURITY_CODE"]: row["PUBLISHNAME"] for row in found})
+            return []
+
+        async def listed(listing: Listing) -> list[Row]:
+            found = await self._table(listing.function, listing.params, listing.host)
+            told = (akshare_rows.company(listing, row, renamed, industries) for row in found)
+            return [row for row in told if row]
+
+        parts: dict[str, Part] = {str(listing): partial(listed, listing) for listing in LISTINGS}
+        return await self._in_part({str(RENAMED): names, EARNERS: earners, **parts})
 
     async def _bars(self, symbol: str, start: date, end: date) -> list[Row]:
-        """The first host that does not refuse tells the days."""
-        code, exchange = symbol.lower().split(".")
+        quotes, days = await self._first_answer(QUOTES, symbol, start, end)
+        code, _, exchange = symbol.lower().partition(".")
+        factors = await self._factors(f"{exchange}{code}") if days else []
+        return list(akshare_rows.bars(symbol, quotes.columns, days, factors))
+
+    async def _first_answer(
+        self, choice: Sequence[Quotes], symbol: str, start: date, end: date
+    ) -> tuple[Quotes, list[Row]]:
+        """The days from the first host that does not refuse, and some before them."""
         refusals: list[Unavailable] = []
-        for quotes in QUOTES:
-            asked = quotes.ask(code, exchange, start - akshare_rows.DAYS_BEFORE, end)
+        for quotes in choice:
+            asked = quotes.ask(symbol, start - akshare_rows.DAYS_BEFORE, end)
             try:
-                days = await self._table(quotes.function, asked, host=quotes.host)
+                return quotes, await self._table(quotes.function, asked, host=quotes.host)
             except NotOffered:
                 raise
             except Unavailable as e:
                 refusals.append(e)
-                continue
-            factors = await self._factors(f"{exchange}{code}") if days else []
-            return list(akshare_rows.bars(symbol, quotes.columns, days, factors))
         raise refusals[0]
 
-    async def _page(self, dataset: Dataset[Any], symbol: str, *_: object) -> list[Row]:
-        page = PAGES[dataset]
-        asked = symbol if page.by_symbol else symbol.partition(".")[0]
-        found = await self._table(page.function, {"symbol": asked}, partial(_has_nothing, page, asked))
-        return [
-            AKSHARE.row(dataset, page.columns, row, symbol=symbol, **more)
-            for row in found
-            if (more := page.work_out(row)) is not None
-        ]
+    async def _index_bars(self, _: str, start: date, end: date) -> Batch[Row]:
+        """Those of the market, and of Eastmoney's industries."""
+        parts: dict[str, Part] = {
+            name: partial(self._index, INDEX_QUOTES, index, (start, end), name)
+            for index, name in MARKET_INDEXES.items()
+        }
+        return await self._in_part({**parts, "industries": partial(self._industry_bars, (start, end))})
 
-    async def _macro(self, *_: object) -> list[Row]:
+    async def _industry_bars(self, days: Range) -> Batch[Row]:
+        boards = await self._table("stock_board_industry_name_em")
+        named = {str(board["板块代码"]): str(board["板块名称"]) for board in boards}
+        return await self._in_part(
+            {
+                name: partial(self._index, INDUSTRY_QUOTES, index, days, name, name)
+                for index, name in named.items()
+            }
+        )
+
+    async def _index(
+        self, choice: Sequence[Quotes], index: str, days: Range, name: str, industry: str | None = None
+    ) -> list[Row]:
+        quotes, found = await self._first_answer(choice, index, *days)
+        named = {"index": index, "name": name, "industry": industry}
+        return list(akshare_rows.index_bars(quotes.columns, found, **named))
+
+    async def _statements(self, symbol: str, *_: object) -> list[Row]:
+        for parts in akshare_reports.STATEMENTS:
+            if found := await self._read_reports(facts.STATEMENTS, parts, symbol):
+                return list(akshare_reports.merge_statements(found))
+        return []
+
+    async def _reports(self, dataset: Dataset[Any], symbol: str, *_: object) -> list[Row]:
+        return await self._read_reports(dataset, akshare_reports.REPORTS[dataset], symbol)
+
+    async def _read_reports(self, dataset: Dataset[Any], reports: Iterable[Report], symbol: str) -> list[Row]:
         found: list[Row] = []
-        for series in SERIES:
-            found += series.observations(await self._table(series.table), self.name)
+        for report in reports:
+            raw = await self._report(report.name, report.ask(symbol), str(report.columns[dataset.day]))
+            told = (report.read(dataset, symbol, row, self._next_session) for row in raw)
+            found += [row for row in told if row is not None]
         return found
 
-    async def _news(self, symbol: str, start: date, end: date) -> list[Row]:
-        """Announcements and articles."""
+    async def _report(self, name: str, about: str, newest: str) -> list[Row]:
+        """All pages of what a report of the data centre has about it, newest first."""
+        found: list[Row] = []
+        page: Row = {"pages": 1}
+        turned = 0
+        while turned < page["pages"]:
+            turned += 1
+            read = partial(_report_page, name, about, newest, turned)
+            page = await self.ask(name, {"filter": about, "page": turned}, read) or NO_PAGE
+            found += page["data"]
+        return found
+
+    async def _unlocks(self, symbol: str, *_: object) -> list[Row]:
+        asked = {"symbol": symbol.partition(".")[0]}
+        found = await self._table("stock_restricted_release_queue_sina", asked, host=SINA)
+        return [akshare_reports.unlock(symbol, row) for row in found]
+
+    async def _flows(self, symbol: str, *_: object) -> list[Row]:
+        """Large orders of the last half year; what was held by way of Hong Kong, while that was told by the day."""
+        moved = await self.ask("fflow", {"symbol": symbol}, partial(_flow_page, symbol)) or []
+        held = await self._read_reports(facts.FLOWS, [akshare_reports.NORTHBOUND], symbol)
+        return list(akshare_reports.flows(symbol, moved, held))
+
+    async def _macro(self, *_: object) -> Batch[Row]:
+        return await self._in_part({series.name: partial(self._series, series) for series in SERIES})
+
+    async def _series(self, series: rows.Series) -> list[Row]:
+        return list(series.observations(await self._table(series.table), self.name))
+
+    async def _news(self, symbol: str, start: date, end: date) -> Batch[Row]:
         code = symbol.partition(".")[0]
-        found = [akshare_rows.notice(symbol, row) for row in await self._notices(code, start, end)]
-        return found + [akshare_rows.article(symbol, row) for row in await self._articles(code)]
+
+        async def announcements() -> list[Row]:
+            return [akshare_rows.notice(symbol, row) for row in await self._notices(code, start, end)]
+
+        async def articles() -> list[Row]:
+            return [akshare_rows.article(symbol, row) for row in await self._articles(code)]
+
+        return await self._in_part({"announcements": announcements, "articles": articles})
 
     async def _notices(self, code: str, start: date, end: date) -> list[Row]:
         """All pages; the service goes by the printed day, so it is asked for the days after as well."""
@@ -141,18 +250,14 @@ class AkshareProvider(outside.LibrarySource):
         return found
 
     async def _table(
-        self,
-        function: str,
-        params: Mapping[str, Any] | None = None,
-        has_nothing: Callable[[], bool] = lambda: False,
-        host: str = "",
+        self, function: str, params: Mapping[str, Any] | None = None, host: str = ""
     ) -> list[Row]:
         """The rows of an AKShare function, `None` for every missing value."""
         call = getattr(await outside.in_thread(self.library), function)
         fresh = getattr(call, "__wrapped__", call)  # past AKShare's cache, which outlives the day
         given = params or {}
         read = partial(_read_table, fresh, given)
-        return await self.ask(function, given, read, has_nothing, host) or []
+        return await self.ask(function, given, read, host=host) or []
 
     async def _factors(self, symbol: str) -> list[Step]:
         """Cumulative adjustment factors by ex-date, oldest first. (AKShare would run this answer as code.)"""
@@ -218,15 +323,25 @@ def _notices_page(params: Mapping[str, Any]) -> Row:
     return page
 
 
-def _has_nothing(page: Page, asked: str) -> bool:
-    url, column = (F10_DATA_CENTRE, "SECUCODE") if page.by_symbol else (DATA_CENTRE, "SECURITY_CODE")
-    params = {"reportName": page.report, "columns": "ALL", "filter": f'({column}="{asked}")'}
-    text = _get(url, params | {"pageNumber": 1, "pageSize": 1, "source": "WEB", "client": "WEB"})
-    try:
-        answer = json.loads(text)
-        return answer["result"] is None and answer["code"] == NOTHING_FOUND
-    except outside.MISREAD:
-        return False
+def _report_page(name: str, about: str, newest: str, page: int) -> Row:
+    """The rows of a page, and how many pages there are."""
+    url = F10_DATA_CENTRE if name.startswith(akshare_reports.FILE) else DATA_CENTRE
+    order = {"sortColumns": newest, "sortTypes": -1, "pageNumber": page, "pageSize": REPORT_ROWS}
+    asked = {"reportName": name, "columns": "ALL", "filter": about, "source": "WEB", "client": "WEB"}
+    answer = json.loads(_get(url, asked | order))
+    if answer["result"] is None and answer["code"] == NOTHING_FOUND:
+        return NO_PAGE
+    return {name: answer["result"][name] for name in ("pages", "data")}
+
+
+def _flow_page(symbol: str) -> list[Row]:
+    """Lines of text, as Eastmoney sends days; no data for a code nobody has."""
+    code, _, exchange = symbol.partition(".")
+    params = {"lmt": 0, "klt": 101, "secid": f"{int(exchange == 'SH')}.{code}"}
+    fields = ("f51", "f52")
+    asked = {**params, "fields1": "f1,f2,f3,f7", "fields2": ",".join(fields)}
+    told = json.loads(_get(FLOWS_URL, asked))["data"] or {}
+    return [dict(zip(fields, line.split(","), strict=True)) for line in told.get("klines") or []]
 
 
 def _steps(text: str) -> list[Step]:

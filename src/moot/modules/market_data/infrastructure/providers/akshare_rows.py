@@ -1,18 +1,16 @@
-"""What AKShare reads in our words: which page has what, its columns, units and times.
+"""What AKShare reads in our words: which function has what of whom, its columns and units.
 
-What is missing in a row stays so, to be refused by name. Eastmoney counts volume in lots, Sina and Tencent in shares;
-the data centre's dates are days, and what it dates is out by the evening of that day.
+What is missing in a row stays so, to be refused by name. Eastmoney counts volume in lots, the others in shares.
 """
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from typing import Any
 
 from moot.modules.market_data.domain import facts
-from moot.modules.market_data.domain.facts import Dataset
 from moot.modules.market_data.domain.spelling import infer, initials
 from moot.modules.market_data.domain.trading_rules import board_of
 from moot.modules.market_data.infrastructure.providers import outside, rows
@@ -25,66 +23,51 @@ SINA, TENCENT, SHANGHAI, SHENZHEN, BEIJING = "sina", "tencent", "sse", "szse", "
 NOTICE_PAGE = "https://data.eastmoney.com/notices/detail/{code}/{art_code}.html"
 DAYS_BEFORE = timedelta(days=40)
 """Days asked for before the first one, for the close that its reference price rests on."""
-LOT, TEN_THOUSAND = 100, 10_000
+LOT = 100
 TICK = 2
 """Decimals of a price; the exchanges round reference prices to them."""
-PER_TEN_SHARES = 0.1
-IMPLEMENTED = "实施分配"
 
 Step = tuple[date, float]
-WorkOut = Callable[[Row], Row | None]
-"""What a row says beyond its columns; None leaves it out."""
+
+
+def columns_of(text: str) -> dict[str, str]:
+    """By our field, its column there: `close=收盘 open=开盘`."""
+    return dict(pair.split("=") for pair in text.split())
 
 
 @dataclass(frozen=True)
 class Quotes:
-    """Where the days of a share can be had: `ask` puts code, exchange and days as that host wants them."""
+    """Where days can be had: the code with or without its exchange, days as `days` formats them or whole (None)."""
 
     function: str
     columns: rows.Columns
-    ask: Callable[[str, str, date, date], Row]
+    days: str | None = "%Y%m%d"
     host: str = ""
+    prefixed: bool = True
+    more: Row = field(default_factory=dict)
+
+    def ask(self, symbol: str, start: date, end: date) -> Row:
+        code, _, exchange = symbol.lower().partition(".")
+        days = (
+            {"start_date": start.strftime(self.days), "end_date": end.strftime(self.days)}
+            if self.days
+            else {}
+        )
+        return {"symbol": f"{exchange}{code}" if self.prefixed else code.upper(), **days, **self.more}
 
 
-ENGLISH = {name: name for name in ("open", "high", "low", "close", "volume", "amount")} | {
-    "trade_date": "date"
-}
+ENGLISH: rows.Columns = columns_of(
+    "trade_date=date open=open high=high low=low close=close volume=volume amount=amount"
+)
 CHINESE: rows.Columns = {
-    "trade_date": "日期",
-    "open": "开盘",
-    "high": "最高",
-    "low": "最低",
-    "close": "收盘",
+    **columns_of("trade_date=日期 open=开盘 high=最高 low=最低 close=收盘 amount=成交额"),
     "volume": ("成交量", LOT),
-    "amount": "成交额",
 }
+IN_TIME = {"timeout": outside.REQUEST_SECONDS}
 QUOTES = (
-    Quotes(
-        "stock_zh_a_hist",
-        CHINESE,
-        lambda code, _, start, end: {
-            "symbol": code,
-            "period": "daily",
-            "start_date": f"{start:%Y%m%d}",
-            "end_date": f"{end:%Y%m%d}",
-            "adjust": "",
-            "timeout": outside.REQUEST_SECONDS,
-        },
-    ),
-    Quotes(  # the whole history is one answer
-        "stock_zh_a_daily", ENGLISH, lambda code, exchange, *_: {"symbol": f"{exchange}{code}"}, SINA
-    ),
-    Quotes(
-        "stock_zh_a_hist_tx",
-        ENGLISH,
-        lambda code, exchange, start, end: {
-            "symbol": f"{exchange}{code}",
-            "start_date": start.isoformat(),
-            "end_date": end.isoformat(),
-            "timeout": outside.REQUEST_SECONDS,
-        },
-        TENCENT,
-    ),
+    Quotes("stock_zh_a_hist", CHINESE, prefixed=False, more={"period": "daily", "adjust": "", **IN_TIME}),
+    Quotes("stock_zh_a_daily", ENGLISH, None, SINA),
+    Quotes("stock_zh_a_hist_tx", ENGLISH, "%Y-%m-%d", TENCENT, more=IN_TIME),
 )
 """In this order, until one answers."""
 
@@ -129,6 +112,9 @@ class Listing:
     host: str
     params: Mapping[str, str] = field(default_factory=dict)
 
+    def __str__(self) -> str:
+        return " ".join((self.function, *self.params.values()))
+
 
 OF_SHANGHAI = {"symbol": "证券代码", "name": "证券简称", "list_date": "上市日期"}
 OF_SHENZHEN = {"symbol": "A股代码", "name": "A股简称", "list_date": "A股上市日期", "industry": "所属行业"}
@@ -143,15 +129,46 @@ LISTINGS = (
 )
 
 
-def company(listing: Listing, row: Row) -> Row | None:
-    """A company of the list; B shares stand in the same lists and are left out."""
+RENAMED = Listing("stock_info_sz_change_name", {}, SHENZHEN, {"symbol": "简称变更"})
+
+
+def company(
+    listing: Listing, row: Row, renamed: Mapping[str, list[Row]], industries: Mapping[str, Any]
+) -> Row | None:
+    """A company of the list; B shares stand in the same lists and are left out.
+
+    `renamed`, oldest first, and `industries` are by code.
+    """
     told = AKSHARE.row(facts.COMPANIES, listing.columns, row)
     symbol = infer(told.get("symbol", ""))
     if symbol is None:
         return None
     name = re.sub(r"\s", "", told.get("name", ""))
     board = board_of(Symbol.parse(symbol)) or ""
-    return told | {"symbol": symbol, "name": name, "board": str(board), "pinyin": initials(name)}
+    more = _names(renamed.get(symbol[:6], []), told.get("list_date"), name)
+    industry = industries.get(symbol[:6]) or told["industry"]
+    return {
+        **told,
+        "symbol": symbol,
+        "name": name,
+        "board": str(board),
+        "pinyin": initials(name),
+        "industry": industry,
+        **more,
+    }
+
+
+def _names(changes: Sequence[Row], listed: Any, name: str) -> Row:
+    """Since when it was called what, and the names it has no longer."""
+    if not changes or not isinstance(listed, date):
+        return {}
+    since = [
+        (changes[0].get("变更前简称"), listed),
+        *((row.get("变更后简称"), row.get("变更日期")) for row in changes),
+    ]
+    names = [{"name": re.sub(r"\s", "", str(called)), "start": day} for called, day in since]
+    former = dict.fromkeys(each["name"] for each in names if each["name"] != name)
+    return {"names": names, "aliases": list(former)}
 
 
 def _series(name: str, function: str, column: str, page: str, dated: str = "月份") -> rows.Series:
@@ -187,81 +204,25 @@ def _item(kind: str, symbol: str, title: Any, url: Any, seen: Any, printed: Any)
     return told | rows.known_from(known)
 
 
-VALUATION: rows.Columns = {
-    "trade_date": "数据日期",
-    "close": "当日收盘价",
-    "total_mv": "总市值",
-    "circ_mv": "流通市值",
-    "pe": "PE(静)",
-    "pe_ttm": "PE(TTM)",
-    "pb": "市净率",
-    "ps_ttm": "市销率",
+MARKET_INDEXES = {
+    "000001.SH": "上证指数",
+    "000300.SH": "沪深300",
+    "000905.SH": "中证500",
+    "399001.SZ": "深证成指",
+    "399006.SZ": "创业板指",
 }
-REPORT: rows.Columns = {
-    "period_end": "REPORT_DATE",
-    "announced_on": "NOTICE_DATE",
-    "gross_margin": "XSMLL",
-    "netprofit_margin": "XSJLL",
-    "roe_waa": "ROEJQ",
-    "roic": "ROIC",
-    "eps": "EPSJB",
-    "bps": "BPS",
-    "profit_dedt": "KCFJCXSYJLR",
-    "ocfps": "MGJYXJJE",
-    "current_ratio": "LD",
-    "quick_ratio": "SD",
-    "debt_to_assets": "ZCFZL",
-    "invturn_days": "CHZZTS",
-    "arturn_days": "YSZKZZTS",
-    "assets_turn": "TOAZZL",
-    "total_revenue_ps": "PER_TOI",
-    "fcff": "FCFF_BACK",
-    "total_revenue": "TOTALOPERATEREVE",
-    "net_profit": "PARENTNETPROFIT",
-}
-DIVIDEND: rows.Columns = {
-    "period_end": "报告期",
-    "record_date": "股权登记日",
-    "ex_date": "除权除息日",
-    "cash_per_share": ("现金分红-现金分红比例", PER_TEN_SHARES),
-    "bonus_per_share": ("送转股份-送转总比例", PER_TEN_SHARES),
-}
+INDEX_QUOTES = (
+    Quotes("stock_zh_index_daily_em", {**ENGLISH, "volume": ("volume", LOT)}),
+    Quotes("stock_zh_index_daily", ENGLISH, None, SINA),  # without amounts
+)
+INDUSTRY_QUOTES = (Quotes("stock_board_industry_hist_em", CHINESE, prefixed=False),)
 
 
-def _settle(row: Row) -> Row | None:
-    """A dividend that was carried out is known from the announcement of its dates; a plan is no dividend yet."""
-    if row.get("方案进度") != IMPLEMENTED:
-        return None
-    planned, told, record_date, ex_date = (
-        rows.read_day(row.get(name)) for name in ("预案公告日", "最新公告日期", "股权登记日", "除权除息日")
-    )
-    settled = isinstance(told, date) and isinstance(planned, date) and told > planned
-    return {"announced_on": told if settled else record_date or ex_date or told}
-
-
-@dataclass(frozen=True)
-class Page:
-    """A function that has all of a dataset for a symbol, by its code alone or as we spell it (`by_symbol`).
-
-    `report` of the data centre tells whether it has nothing, or AKShare could not read what it had.
-    """
-
-    function: str
-    columns: rows.Columns
-    report: str
-    by_symbol: bool = False
-    work_out: WorkOut = lambda _: {}
-
-
-PAGES: dict[Dataset[Any], Page] = {
-    facts.VALUATIONS: Page(
-        "stock_value_em",
-        VALUATION,
-        "RPT_VALUEANALYSIS_DET",
-        work_out=lambda row: {} if row.get("流通市值") else {"circ_mv": None},
-    ),
-    facts.DIVIDENDS: Page("stock_fhps_detail_em", DIVIDEND, "RPT_SHAREBONUS_DET", work_out=_settle),
-    facts.REPORTS: Page(  # figures as last corrected, under the day they were first announced
-        "stock_financial_analysis_indicator_em", REPORT, "RPT_F10_FINANCE_MAINFINADATA", by_symbol=True
-    ),
-}
+def index_bars(columns: rows.Columns, days: Sequence[Row], **named: Any) -> Iterator[Row]:
+    """The close before is that of the day before: the first day is there for it alone."""
+    before: Any = None
+    for row in days:
+        told = AKSHARE.row(facts.INDEX_BARS, columns, row, **named)
+        if before is not None:
+            yield {**told, "pre_close": before}
+        before = told.get("close", before)

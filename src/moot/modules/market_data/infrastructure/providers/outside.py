@@ -27,7 +27,7 @@ from moot.modules.market_data.domain.facts import Dataset
 from moot.modules.market_data.domain.provider import Batch, NotOffered, screen
 from moot.modules.market_data.domain.texts import SAY
 from moot.shared.domain.errors import AppError, Unavailable
-from moot.shared.domain.guard import Dependency, Guard, let_through
+from moot.shared.domain.guard import Dependency, Guard, LeftAlone, let_through
 from moot.shared.domain.symbol import Market, Symbol
 from moot.shared.infrastructure.call_audit import ExternalCalls
 
@@ -285,7 +285,8 @@ class _Gate:
     """Lets calls through at a pace that holds on the service's own clock too.
 
     A call is seen there at some moment between its start and its end. So a place is free again `per_seconds` after
-    the call that held it *ended*, and however long requests travel, no span there sees more than `calls` of them.
+    the call that held it *ended*, and however long requests travel, no span there sees more than `calls` of them. One
+    that was not made holds none.
     """
 
     def __init__(self, pace: Pace, now: Now, sleep: Sleep) -> None:
@@ -300,9 +301,13 @@ class _Gate:
             try:
                 while (wait := free_from - self._now()) > 0:
                     await self._sleep(wait)
+                made = True
                 try:
                     yield
+                except LeftAlone:
+                    made = False
+                    raise
                 finally:
-                    free_from = self._now() + self._pace.per_seconds
+                    free_from = self._now() + self._pace.per_seconds if made else free_from
             finally:
                 heapq.heappush(self._free_from, free_from)
