@@ -4,7 +4,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from moot.modules.market_data.application.market_data import MarketData
 from moot.modules.market_data.application.sync import SyncEvent, SyncService, SyncWatch
 from moot.modules.market_data.domain import facts
 from moot.modules.market_data.domain.provider import (
+    A_DAY,
     Batch,
     Coverage,
     IndexMembers,
@@ -26,7 +27,7 @@ from moot.modules.market_data.domain.trading_rules import TradingCalendar, price
 from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.domain.facts import Company, DailyBar, DailyValuation
 from moot.shared.domain.messages import Message
-from moot.shared.domain.symbol import Market, Symbol
+from moot.shared.domain.symbol import TIME_ZONES, Market, Symbol
 
 TOLERANCE = 0.005
 SHARES_MAY_CHANGE = 3.0
@@ -131,8 +132,33 @@ def _remark(kind: str, day: date, **values: object) -> Remark:
 HISTORY = timedelta(days=3 * 366)
 INDEXES = {"csi300": "399300.SZ", "csi500": "399905.SZ"}
 
-Holding = tuple[Coverage, timedelta]
-"""What is kept of a dataset, and how old it is."""
+
+@dataclass(frozen=True)
+class Holding:
+    """What is kept of a dataset, and how old its newest row is, as its limit counts; None without limit or rows."""
+
+    coverage: Coverage
+    age: int | None
+
+    @property
+    def limit(self) -> facts.Age:
+        return facts.DATASETS[self.coverage.dataset].limit or facts.Age()
+
+    @property
+    def too_old(self) -> bool:
+        return self.age is not None and self.age > self.limit.most
+
+
+def hold(kept: Coverage, now: datetime, calendar_of: Callable[[Market], TradingCalendar]) -> Holding:
+    limit, day, subject = facts.DATASETS[kept.dataset].limit, kept.newest, kept.subject
+    if limit is None or day is None:
+        return Holding(kept, None)
+    market = Market(subject) if subject in list(Market) else Symbol.parse(subject).market
+    today = now.astimezone(TIME_ZONES[market]).date()
+    sessions = limit.sessions is not None and day < today
+    return Holding(kept, calendar_of(market).count(day + A_DAY, today) if sessions else (today - day).days)
+
+
 ReadImport = Callable[[Path, Path | None], tuple[Mapping[facts.Dataset[Any], Batch[Any]], Sequence[Message]]]
 
 
@@ -186,8 +212,8 @@ class MarketDataUpkeep:
         return await self.syncing.sync(plan.symbols, plan.start, plan.end, watch=watch)
 
     async def holdings(self) -> list[Holding]:
-        now = self.syncing.clock.now()
-        return [(coverage, now - coverage.stored_at) for coverage in self.syncing.store.inventory()]
+        now, inventory = self.syncing.clock.now(), self.syncing.store.inventory()
+        return [hold(kept, now, self.calendar_of) for kept in inventory]
 
     async def bring_in(self, file: Path, mapping: Path | None) -> Imports:
         """Read a file a user has and keep it; rows that make no sense are refused by name."""
@@ -214,7 +240,15 @@ class MarketDataUpkeep:
             self.calendar_of(symbol.market),
         )
         sources = self.syncing.providers.get(symbol.market, {})
-        return examine(case) + await disagreements(symbol, sources, today)
+        return [*examine(case), *await disagreements(symbol, sources, today), *self._name_old(symbol)]
+
+    def _name_old(self, symbol: Symbol) -> Iterator[Remark]:
+        """Of every kind of data there is about the company or its market, what is too old to judge by."""
+        for dataset in facts.DATASETS.values():
+            subject = symbol.text if dataset.by_symbol else symbol.market.value
+            kept = self.syncing.store.coverage(dataset, subject)
+            if kept and kept.newest and hold(kept, self.syncing.clock.now(), self.calendar_of).too_old:
+                yield _remark("old", kept.newest, dataset=dataset.label)
 
     async def _universe(self, universe: str | None) -> list[str]:
         """The codes of everybody listed in China, of an index, or of a file with one company a line."""

@@ -48,6 +48,10 @@ class Age:
     sessions: int | None = None
     days: int | None = None
 
+    @property
+    def most(self) -> int:
+        return self.sessions or self.days or 0
+
 
 M_co = TypeVar("M_co", bound=BaseModel, covariant=True)
 

@@ -91,6 +91,7 @@ class Lake:
                 rows=frame.height,
                 sources=tuple(frame["source"].unique().sort()),
                 stored_at=at,
+                newest=_find_newest(frame[dataset.day], _market_of(subject)),
             )
             replace(path, frame, coverage)
 
@@ -115,6 +116,13 @@ def _facts(dataset: Dataset[M], path: Path, where: pl.Expr | None) -> Batch[M]:
     frame = frame_in(path, dataset, where)
     with guard_reading(path):
         return Batch(facts_of(dataset.model, frame))
+
+
+def _find_newest(days: pl.Series, market: Market) -> date | None:
+    last = days.max()
+    if isinstance(last, datetime):
+        return last.astimezone(TIME_ZONES[market]).date()
+    return last if isinstance(last, date) else None
 
 
 def join_ranges(ranges: Iterable[Range]) -> tuple[Range, ...]:
