@@ -100,7 +100,8 @@ async def test_a_token_leads_to_a_verdict(moot: Run, home: Path, tushare: Tushar
     for label in ("money flows", "share pledges", "financial statements", "index bars", "lock-up expiries"):
         assert label in shown, label
     assert re.search(r"daily bars +600519\.SH .*2026-10-30, \d+ sessions old", shown), shown
-    assert f"{CODE}: " in (await moot(*check)).stdout
+    checked = (await moot(*check)).stdout
+    assert "2026-10-30: the newest of the index bars; too old to judge by." in checked, checked
     seen = await moot(*research, "--json")
     assert seen.returncode == 0, seen.stderr
     assert json.loads(seen.stdout)["verdict"]["action"] in ("BUY", "HOLD", "REDUCE")

@@ -20,9 +20,10 @@ from moot.cli.outcome import at_desk, command, on_desk
 from moot.cli.printing import Field, count_up, field, minute, print_json, print_table, tell
 from moot.cli.texts import SAY, environment_locale, say
 from moot.modules.market_data.application.directory import Match
+from moot.modules.market_data.application.holdings import Holding
 from moot.modules.market_data.application.sql import QueryResult
 from moot.modules.market_data.application.sync import SyncEvent
-from moot.modules.market_data.application.upkeep import Holding, Imports
+from moot.modules.market_data.application.upkeep import Imports
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.messages import Message
 
@@ -156,7 +157,7 @@ def _show_holdings(holdings: list[Holding]) -> None:
 def _tell_age(held: Holding) -> str:
     """Its newest day and how old that is; the day it was fetched for what has no days."""
     day = held.coverage.newest
-    if day is None or held.age is None:
+    if day is None or held.age is None or held.limit is None:
         return str(day or say("data.fetched", day=held.coverage.stored_at.date()))
     newest = say(f"data.{'days' if held.limit.sessions is None else 'sessions'}_old", day=day, age=held.age)
     return say("data.too_old", newest=newest) if held.too_old else newest

@@ -4,20 +4,19 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
+from moot.modules.market_data.application.holdings import Holding, hold
 from moot.modules.market_data.application.market_data import MarketData
 from moot.modules.market_data.application.sync import SyncEvent, SyncService, SyncWatch
 from moot.modules.market_data.domain import facts
 from moot.modules.market_data.domain.provider import (
-    A_DAY,
     Batch,
-    Coverage,
     IndexMembers,
     MarketDataProvider,
     Refusal,
@@ -27,7 +26,7 @@ from moot.modules.market_data.domain.trading_rules import TradingCalendar, price
 from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.domain.facts import Company, DailyBar, DailyValuation
 from moot.shared.domain.messages import Message
-from moot.shared.domain.symbol import TIME_ZONES, Market, Symbol
+from moot.shared.domain.symbol import Market, Symbol
 
 TOLERANCE = 0.005
 SHARES_MAY_CHANGE = 3.0
@@ -131,33 +130,6 @@ def _remark(kind: str, day: date, **values: object) -> Remark:
 
 HISTORY = timedelta(days=3 * 366)
 INDEXES = {"csi300": "399300.SZ", "csi500": "399905.SZ"}
-
-
-@dataclass(frozen=True)
-class Holding:
-    """What is kept of a dataset, and how old its newest row is, as its limit counts; None without limit or rows."""
-
-    coverage: Coverage
-    age: int | None
-
-    @property
-    def limit(self) -> facts.Age:
-        return facts.DATASETS[self.coverage.dataset].limit or facts.Age()
-
-    @property
-    def too_old(self) -> bool:
-        return self.age is not None and self.age > self.limit.most
-
-
-def hold(kept: Coverage, now: datetime, calendar_of: Callable[[Market], TradingCalendar]) -> Holding:
-    limit, day, subject = facts.DATASETS[kept.dataset].limit, kept.newest, kept.subject
-    if limit is None or day is None:
-        return Holding(kept, None)
-    market = Market(subject) if subject in list(Market) else Symbol.parse(subject).market
-    today = now.astimezone(TIME_ZONES[market]).date()
-    sessions = limit.sessions is not None and day < today
-    return Holding(kept, calendar_of(market).count(day + A_DAY, today) if sessions else (today - day).days)
-
 
 ReadImport = Callable[[Path, Path | None], tuple[Mapping[facts.Dataset[Any], Batch[Any]], Sequence[Message]]]
 
