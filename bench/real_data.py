@@ -21,8 +21,9 @@ import polars as pl
 from pydantic import SecretStr
 
 from moot.modules.market_data.application.market_data import MarketData
-from moot.modules.market_data.container import MarketDataContainer, Sources, trading_calendar
+from moot.modules.market_data.container import MarketDataContainer, Sources
 from moot.modules.market_data.domain.facts import BARS, MACRO, REPORTS, VALUATIONS, Dataset
+from moot.modules.market_data.infrastructure.calendars import trading_calendar
 from moot.modules.research.container import ResearchContainer
 from moot.shared.domain.clock import SystemClock
 from moot.shared.domain.errors import AppError, Unavailable
@@ -116,7 +117,7 @@ async def bring_in(home: Path, choices: Sequence[Path]) -> str:
     why = ""
     for file in choices:
         try:
-            done, *_ = await container(home).upkeep().bring_in(file, None)
+            done = (await container(home).imports().bring_in(file, None)).done
         except AppError as e:
             why = e.in_locale("en-US")
             continue

@@ -18,9 +18,18 @@ from moot.modules.market_data.domain.facts import (
     COMPANIES,
     DATASETS,
     DIVIDENDS,
+    FLOWS,
+    HOLDER_TRADES,
+    HOLDERS,
+    INDEX_BARS,
     MACRO,
+    MARGIN,
     NEWS,
+    NOTICES,
+    PLEDGES,
     REPORTS,
+    STATEMENTS,
+    UNLOCKS,
     VALUATIONS,
     Dataset,
     Dividend,
@@ -29,7 +38,7 @@ from moot.modules.market_data.domain.provider import FactStore, MarketDataProvid
 from moot.modules.market_data.infrastructure.lake import Lake
 from moot.modules.market_data.infrastructure.lake_sql import Children, LakeDatabase
 from moot.shared.domain.errors import InvalidInput, Unavailable
-from moot.shared.domain.facts import DailyBar, SpecialTreatment
+from moot.shared.domain.facts import DailyBar, NameSince, SpecialTreatment
 from moot.shared.domain.symbol import Market
 from tests.fakes.market_data import (
     SYMBOL,
@@ -47,6 +56,7 @@ EVER = (date.min, date.max)
 MONDAY = date(2024, 6, 3)
 TUESDAY, WEDNESDAY = MONDAY + timedelta(1), MONDAY + timedelta(2)
 NOON = datetime(2024, 6, 3, 12, tzinfo=UTC)
+PRICES = ("open", "high", "low", "close", "pre_close")
 
 
 @pytest.fixture
@@ -64,7 +74,34 @@ def a_dividend(day: date, **changes: object) -> Dividend:
     return Dividend(event_time=bar.event_time, available_at=bar.available_at, source="fake", **fields)
 
 
+def tell(dataset: Dataset[Any], day: date = MONDAY, **fields: object) -> BaseModel:
+    """A fact of a deeper kind, about a day and known at noon."""
+    told: dict[str, object] = {dataset.day: day, "source": "fake", **fields}
+    if "announced_on" in dataset.model.model_fields:
+        told.setdefault("announced_on", MONDAY)
+    whose = {"symbol": SYMBOL} if dataset.by_symbol else {}
+    return dataset.model.model_validate({"event_time": NOON, "available_at": NOON, **told, **whose})
+
+
+DEEPER: dict[Dataset[Any], list[BaseModel]] = {
+    STATEMENTS: [tell(STATEMENTS), tell(STATEMENTS, TUESDAY, revenue=1e9, cash_change=-2.5, shares=1e8)],
+    NOTICES: [
+        tell(NOTICES, kind="forecast", change_low=-20.0, says="预减"),
+        tell(NOTICES, TUESDAY, kind="express", revenue=1e9, eps=0.5),
+    ],
+    INDEX_BARS: [
+        tell(INDEX_BARS, index="000300.SH", name="沪深300", **dict.fromkeys(PRICES, 3500.5)),
+        tell(INDEX_BARS, TUESDAY, index="I", name="白酒", industry="白酒", **dict.fromkeys(PRICES, 1.5)),
+    ],
+    PLEDGES: [tell(PLEDGES, pledged_shares=1e7, pledged_percent=3.25)],
+    UNLOCKS: [tell(UNLOCKS, date(2027, 1, 4), shares=1e6, percent=0.5, holder="甲")],
+    HOLDERS: [tell(HOLDERS, holders=187_302), tell(HOLDERS, TUESDAY, holders=190_001)],
+    HOLDER_TRADES: [tell(HOLDER_TRADES, holder="甲", kind="executive", direction="sell", shares=1e4)],
+    MARGIN: [tell(MARGIN, financing_balance=1e9), tell(MARGIN, TUESDAY, financing_balance=0.0)],
+    FLOWS: [tell(FLOWS, net_inflow=-1e6), tell(FLOWS, TUESDAY, northbound_percent=6.5)],
+}
 EXAMPLES: dict[Dataset[Any], list[BaseModel]] = {
+    **DEEPER,
     COMPANIES: [
         a_company(),
         a_company(
@@ -75,6 +112,7 @@ EXAMPLES: dict[Dataset[Any], list[BaseModel]] = {
                 SpecialTreatment(start=date(2020, 1, 2), end=MONDAY),
                 SpecialTreatment(start=TUESDAY),
             ),
+            names=(NameSince(name="旧名", start=date(2004, 6, 18)), NameSince(name="新名", start=MONDAY)),
         ),
     ],
     BARS: [a_bar(MONDAY), a_bar(TUESDAY, suspended=True, volume=0, is_st=True)],
@@ -117,6 +155,15 @@ async def test_every_dataset_comes_back_as_it_was_stored(lake: Lake, dataset: Da
     assert [type(value) for fact in found for value in fact.__dict__.values()] == [
         type(value) for fact in examples for value in fact.__dict__.values()
     ]
+
+
+@pytest.mark.parametrize("dataset", DATASETS.values(), ids=str)
+def test_the_day_of_the_newest_row_is_noted(lake: Lake, dataset: Dataset[Any]) -> None:
+    keep(lake, dataset, *EXAMPLES[dataset])
+    coverage = lake.coverage(dataset, SYMBOL)
+    days = {COMPANIES: None, NEWS: MONDAY, PLEDGES: MONDAY, HOLDER_TRADES: MONDAY, UNLOCKS: date(2027, 1, 4)}
+    assert coverage is not None
+    assert coverage.newest == days.get(dataset, TUESDAY)
 
 
 @pytest.mark.parametrize("dataset", DATASETS.values(), ids=str)

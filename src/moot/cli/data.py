@@ -20,10 +20,11 @@ from moot.cli.outcome import at_desk, command, name_share, on_desk
 from moot.cli.printing import Field, count_up, field, minute, print_json, print_table, tell
 from moot.cli.texts import SAY, environment_locale, say
 from moot.modules.market_data.application.directory import Match
+from moot.modules.market_data.application.holdings import Holding
 from moot.modules.market_data.application.imports import Import, Imports
 from moot.modules.market_data.application.sql import TABLES, QueryResult
 from moot.modules.market_data.application.sync import SyncEvent
-from moot.modules.market_data.application.upkeep import Holding, Remark
+from moot.modules.market_data.application.upkeep import Remark
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.messages import Message
 
@@ -157,17 +158,26 @@ def run_query(
 
 def _show_holdings(holdings: list[Holding]) -> None:
     cells: dict[str, Callable[[Any], str]] = {
-        "dataset": lambda held: _in_words(held[0].label),
-        "subject": lambda held: held[0].subject,
-        "rows": lambda held: f"{held[0].rows:,}",
-        "from": lambda held: str(held[0].span[0] or "—"),
-        "to": lambda held: str(held[0].span[1] or "—"),
-        "gaps": lambda held: str(max(len(held[0].ranges) - 1, 0)),
-        "age": lambda held: say("data.hours", hours=round(held[1].total_seconds() / 3600)),
-        "source": lambda held: ", ".join(held[0].sources),
+        "dataset": lambda held: _in_words(held.coverage.label),
+        "subject": lambda held: held.coverage.subject,
+        "rows": lambda held: f"{held.coverage.rows:,}",
+        "from": lambda held: str(held.coverage.span[0] or "—"),
+        "to": lambda held: str(held.coverage.span[1] or "—"),
+        "gaps": lambda held: str(max(len(held.coverage.ranges) - 1, 0)),
+        "newest": _tell_age,
+        "source": lambda held: ", ".join(held.coverage.sources),
     }
     fields = [field(f"data.column.{name}", cell) for name, cell in cells.items()]
     print_table(holdings, *fields, none="data.empty")
+
+
+def _tell_age(held: Holding) -> str:
+    """Its newest day and how old that is; the day it was fetched for what has no days."""
+    day = held.coverage.newest
+    if day is None or held.age is None or held.limit is None:
+        return str(day or say("data.fetched", day=held.coverage.stored_at.date()))
+    newest = say(f"data.{'days' if held.limit.sessions is None else 'sessions'}_old", day=day, age=held.age)
+    return say("data.too_old", newest=newest) if held.too_old else newest
 
 
 def _describe(event: SyncEvent) -> str:

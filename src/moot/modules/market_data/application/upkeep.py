@@ -6,10 +6,11 @@ from datetime import date, timedelta
 from itertools import groupby, pairwise
 from pathlib import Path
 
+from moot.modules.market_data.application.holdings import Holding, hold
 from moot.modules.market_data.application.market_data import MarketData
 from moot.modules.market_data.application.sync import SyncEvent, SyncService, SyncWatch
 from moot.modules.market_data.domain import facts
-from moot.modules.market_data.domain.provider import Coverage, IndexMembers, MarketDataProvider
+from moot.modules.market_data.domain.provider import IndexMembers, MarketDataProvider
 from moot.modules.market_data.domain.seams import TOLERANCE, ex_step
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.domain.trading_rules import TradingCalendar, price_limit
@@ -130,9 +131,6 @@ def _remark(kind: str, day: date, **values: object) -> Remark:
 HISTORY = timedelta(days=3 * 366)
 INDEXES = {"csi300": "399300.SZ", "csi500": "399905.SZ"}
 
-Holding = tuple[Coverage, timedelta]
-"""What is kept of a dataset, and how old it is."""
-
 
 @dataclass(frozen=True)
 class SyncPlan:
@@ -171,8 +169,8 @@ class MarketDataUpkeep:
         return await self.syncing.sync(plan.symbols, plan.start, plan.end, watch=watch)
 
     async def holdings(self) -> list[Holding]:
-        now = self.syncing.clock.now()
-        return [(coverage, now - coverage.stored_at) for coverage in self.syncing.store.inventory()]
+        now, inventory = self.syncing.clock.now(), self.syncing.store.inventory()
+        return [hold(kept, now, self.calendar_of) for kept in inventory]
 
     async def examine(self, text: str) -> list[Remark]:
         """What is odd about the data of a company, and where its sources tell it differently."""
@@ -190,7 +188,15 @@ class MarketDataUpkeep:
             frozenset(bar.trade_date for bar in bars) - {bar.trade_date for bar in told},
         )
         sources = self.syncing.providers.get(symbol.market, {})
-        return examine(case) + await disagreements(symbol, sources, today)
+        return [*examine(case), *await disagreements(symbol, sources, today), *self._name_old(symbol)]
+
+    def _name_old(self, symbol: Symbol) -> Iterator[Remark]:
+        """Of every kind of data there is about the company or its market, what is too old to judge by."""
+        for dataset in facts.DATASETS.values():
+            subject = symbol.text if dataset.by_symbol else symbol.market.value
+            kept = self.syncing.store.coverage(dataset, subject)
+            if kept and kept.newest and hold(kept, self.syncing.clock.now(), self.calendar_of).too_old:
+                yield _remark("old", kept.newest, dataset=dataset.label)
 
     async def _universe(self, universe: str | None) -> list[str]:
         """The codes of everybody listed in China, of an index, or of a file with one company a line."""

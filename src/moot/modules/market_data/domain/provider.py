@@ -33,6 +33,8 @@ class Coverage:
     stored_at: datetime
     damaged: bool = False
     """The file is there and cannot be read: nothing of it is known but its name."""
+    newest: date | None = None
+    """The day of the last row, for what has days."""
 
     @property
     def label(self) -> Message:

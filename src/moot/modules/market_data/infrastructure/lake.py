@@ -115,6 +115,7 @@ class Lake:
                 rows=frame.height,
                 sources=tuple(frame["source"].unique().sort()),
                 stored_at=at,
+                newest=_find_newest(frame[dataset.day], _market_of(subject)),
             )
             replace(path, frame, coverage)
 
@@ -172,6 +173,13 @@ def _count_gap(calendar: TradingCalendar, ranges: Sequence[Range], before: date,
     """The sessions between two days of which nothing is known; one without a bar that is known was a suspension."""
     between = calendar.within(before + A_DAY, day - A_DAY)
     return sum(not any(first <= session <= last for first, last in ranges) for session in between)
+
+
+def _find_newest(days: pl.Series, market: Market) -> date | None:
+    last = days.max()
+    if isinstance(last, datetime):
+        return last.astimezone(TIME_ZONES[market]).date()
+    return last if isinstance(last, date) else None
 
 
 def join_ranges(ranges: Iterable[Range]) -> tuple[Range, ...]:

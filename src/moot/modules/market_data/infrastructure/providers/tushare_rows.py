@@ -216,7 +216,11 @@ def _issues_by_period(
     actual = _actual_days(row for _, row in rows)
     periods: defaultdict[Any, list[Issue]] = defaultdict(list)
     for api, row in rows:
-        told = {ours: read_number(row.get(theirs)) for ours, theirs in figures[api].items()}
+        told = {
+            ours: read_number(row[theirs])
+            for ours, theirs in figures[api].items()
+            if row.get(theirs) is not None
+        }
         corrected = str(row.get("update_flag")) == CORRECTED
         issue = Issue(api, _find_announcement(row, actual), corrected, told)
         periods[read_day(row.get("end_date"))].append(issue)
