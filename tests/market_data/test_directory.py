@@ -133,6 +133,7 @@ async def test_a_code_is_found_in_every_common_spelling(text: str, symbol: str) 
         ("Gui Zhou Mao Tai", "600519.SH"),
         ("zhoumaotai", "600519.SH"),
         ("airong", "920799.BJ"),
+        ("wanke", "000002.SZ"),
         ("zhongguo pingan", "601318.SH"),
         ("pinganyinhang", "000001.SZ"),
     ],
@@ -271,6 +272,7 @@ async def test_a_market_without_a_source_is_told_so(text: str, market: str) -> N
         ("600159", "600519.SH"),
         ("600519.SZ", "600519.SH"),  # the right number on the wrong exchange
         ("贵洲茅台", "600519.SH"),
+        ("茅苔", "600519.SH"),  # another character of the same sound
         ("AAPK", "AAPL"),
         ("900013.DEMO", "900012.DEMO"),
     ],

@@ -19,6 +19,7 @@ from moot.modules.market_data.domain.spelling import (
     bare_name,
     fold,
     half_width,
+    initials,
     read_aloud,
     read_code,
     simplify,
@@ -39,7 +40,8 @@ class How(StrEnum):
 
 _ORDER = {how: place for place, how in enumerate(How)}
 _FROM_THE_START = {How.CODE, How.PINYIN}  # a part from the middle of these says nothing
-_SHORTEST_PART = dict.fromkeys(How, 2) | {How.PINYIN_IN_FULL: 4}
+_SHORTEST_SOUND = 4
+_SHORTEST_PART = dict.fromkeys(How, 2) | {How.PINYIN_IN_FULL: _SHORTEST_SOUND}
 
 
 @dataclass(frozen=True)
@@ -89,12 +91,14 @@ class CompanyIndex:
         return sorted(best.values(), key=lambda match: match.rank)
 
     def nearest(self, text: str, count: int = 3) -> list[Company]:
-        """Companies whose code or name is nearly the text, for a question back."""
+        """Companies whose code or name is nearly the text, or sounds like it, for a question back."""
         wanted = _stem(read_code(text) or bare_name(text))
         stems = {_stem(key): company for key, _, company in self._keys}
         likely = [stem for stem in stems if sum(map(eq, stem, wanted)) >= 0.4 * len(wanted)]
         close = [stems[stem] for stem in difflib.get_close_matches(wanted, likely, n=count)]
-        return list({company.symbol: company for company in close}.values())
+        sound = "" if text.isascii() else _spell(bare_name(text))
+        alike = [match.company for match in self.search(sound)] if len(sound) >= _SHORTEST_SOUND else []
+        return list({company.symbol: company for company in (*alike, *close)}.values())[:count]
 
 
 def _tells(part: str, how: How, key: str) -> bool:
@@ -107,17 +111,20 @@ def _keys(company: Company) -> Iterator[tuple[How, str]]:
     former = {
         key for alias in company.aliases for key in (read_code(alias), fold(alias), bare_name(alias)) if key
     }
-    sounds = read_aloud(bare_name(company.name))
-    pinyin = company.pinyin or "".join(sound[0] for sound in sounds)
+    pinyin = company.pinyin or initials(bare_name(company.name))
     keys = {
         How.CODE: {code, _digits(code)},
         How.NAME: {fold(company.name), bare_name(company.name), *map(fold, nicknames().get(code, ()))},
         How.ENGLISH_NAME: {fold(company.name_en)},
         How.PINYIN: {fold(pinyin)},
-        How.PINYIN_IN_FULL: {fold("".join(sounds))},
+        How.PINYIN_IN_FULL: {_spell(_CLASS.sub("", bare_name(company.name)))},
         How.FORMER_NAME: former,
     }
     return ((how, key) for how, texts in keys.items() for key in sorted(texts) if key)
+
+
+def _spell(name: str) -> str:
+    return fold("".join(read_aloud(name)))
 
 
 def _digits(code: str) -> str:
