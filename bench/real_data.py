@@ -212,7 +212,8 @@ def reason_of(error: AppError) -> str:
         return error.code
     dataset = said.values.get("dataset")
     told = Blanks(dataset=dataset.in_locale("en-US")) if isinstance(dataset, Message) else Blanks()
-    return said.catalogue.texts("en-US")[said.key].format_map(told).partition(": …")[0].split(". ")[0].strip()
+    sentence = said.catalogue.texts("en-US")[said.key].format_map(told).removeprefix("symbol: ")
+    return sentence.partition(": …")[0].partition(". ")[0].strip(" .")
 
 
 def page(found: Count) -> str:
