@@ -12,6 +12,7 @@ import pytest
 
 from moot.modules.market_data.container import trading_calendar
 from moot.modules.market_data.domain.facts import DATASETS, MARGIN
+from moot.modules.market_data.infrastructure.lake import Lake
 from moot.modules.market_data.infrastructure.providers import akshare
 from moot.modules.market_data.infrastructure.providers.outside import Pace
 from moot.shared.domain.symbol import Market
@@ -90,15 +91,14 @@ def moot(pages: EastmoneyServer, home: Path, monkeypatch: pytest.MonkeyPatch) ->
     return with_akshare
 
 
-async def test_an_empty_home_leads_to_a_verdict_on_a_real_company(moot):
+async def test_an_empty_home_leads_to_a_verdict_on_a_real_company(moot, home):
     find, sync, status, check, research = commands()
     assert "600519.SH" in (await moot(*find)).stdout
     assert "MOOT_TUSHARE_TOKEN" in (await moot(*sync)).stderr  # for what AKShare lacks
-    kept = (await moot(*status)).stdout
-    assert [str(dataset.label) for dataset in DATASETS.values() if str(dataset.label) not in kept] == [
-        str(MARGIN.label)
-    ]
-    assert (await moot(*check)).stdout.startswith("600519.SH: ")
+    kept = {of.dataset: of.sources for of in Lake(home / "lake").inventory() if of.rows}
+    assert kept == {name: ("akshare",) for name in DATASETS if name != MARGIN.name}
+    assert "akshare" in (await moot(*status)).stdout
+    assert "600519.SH: " in (await moot(*check)).stdout
     seen = await moot(*research, "--json")
     assert seen.returncode == 0, seen.stderr
     session = json.loads(seen.stdout)

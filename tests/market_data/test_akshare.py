@@ -19,9 +19,10 @@ from moot.modules.market_data.infrastructure.providers.outside import Pace
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.guard import Dependency, LeftAlone
 from moot.shared.domain.symbol import Market
+from tests.fakes import eastmoney_server
 from tests.fakes.call_record import Record
 from tests.fakes.clock import FixedClock
-from tests.fakes.eastmoney_server import EastmoneyServer, eastmoney_server
+from tests.fakes.eastmoney_server import EastmoneyServer
 
 pytest.importorskip("akshare", reason="the akshare extra is not installed")
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of pandas, in the library
@@ -34,7 +35,7 @@ JUNE = (date(2024, 6, 17), date(2024, 6, 21))
 
 @pytest.fixture(scope="module")
 def running():
-    with eastmoney_server() as stub:
+    with eastmoney_server.eastmoney_server() as stub:
         yield stub
 
 
@@ -158,6 +159,17 @@ async def test_reports_are_known_from_their_announcement_or_the_deadline(stub, p
     assert (quarter.announced_on, quarter.gross_margin, quarter.roic) == (date(2024, 4, 30), None, None)
 
 
+async def test_a_report_that_was_corrected_is_known_from_then_on(stub, provider, monkeypatch):
+    corrected = {"UPDATE_DATE": "2025-04-03 00:00:00", "PER_TOI": 8.8, "FCFF_BACK": 1.5e8}
+    monkeypatch.setattr(eastmoney_server, "INDICATORS", [eastmoney_server.INDICATORS[1] | corrected])
+    [annual] = await provider.read(REPORTS, KNOWN)
+    assert (annual.announced_on, annual.available_at) == (
+        date(2024, 4, 3),
+        datetime(2025, 4, 3, 10, tzinfo=UTC),
+    )
+    assert (annual.total_revenue_ps, annual.fcff) == (8.8, 1.5e8)
+
+
 async def test_a_dividend_is_known_when_its_dates_are_and_a_plan_is_none(stub, provider):
     shares, cash = await provider.read(DIVIDENDS, KNOWN)
     assert (cash.cash_per_share, cash.bonus_per_share, cash.ex_date) == (0.5, 0.0, date(2024, 6, 19))
@@ -201,6 +213,13 @@ async def test_announcements_count_from_the_moment_they_could_be_seen(stub, prov
     )
     earlier = await provider.read(NEWS, KNOWN, date(2024, 6, 16), date(2024, 6, 18))
     assert latest.url not in {item.url for item in earlier}
+
+
+async def test_without_articles_the_announcements_are_still_there(stub, provider):
+    stub.down = {"search-api"}
+    items = await provider.read(NEWS, KNOWN, date(2024, 6, 16), date(2024, 6, 19))
+    assert {item.kind for item in items} == {"announcement"}
+    assert ([refusal.row for refusal in items.refused], items.partial) == (["articles"], True)
 
 
 async def test_companies_come_from_every_exchange_and_the_delisted_with_them(stub, provider):

@@ -57,7 +57,8 @@ class Sources:
 
 
 class MarketDataContainer:
-    """`calls` keeps the calls to sources outside; each source passes `guard` under the name `data:<source>`.
+    """`calls` keeps the calls to sources outside; each source passes `guard` under the name `data:<source>`, and for
+    other hosts than its main one `data:<source>:<host>`.
 
     The lake and the sources bring libraries that take long to load: they are imported where they are first needed.
     """
