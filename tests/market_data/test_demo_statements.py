@@ -99,7 +99,15 @@ def test_cash_flows_make_the_change_in_cash_since_the_new_year(told: Told) -> No
             flows = s.operating_cash + s.investing_cash + s.financing_cash
             assert flows == pytest.approx(s.cash_change, abs=CENT)
             assert eve is None or s.cash_change == pytest.approx(s.cash - eve.cash, abs=CENT)
+            if eve is not None:
+                retained = s.retained_earnings - eve.retained_earnings
+                dividends, interest = s.net_profit - retained, s.interest_expense or 0.0
+                assert s.financing_cash == pytest.approx(debt(s) - debt(eve) - dividends - interest, abs=0.05)
             eve = s if s.period_end.month == 12 else eve
+
+
+def debt(s: Statement) -> float:
+    return sum(part or 0.0 for part in (s.short_debt, s.long_debt, s.bonds))
 
 
 async def test_what_is_earned_and_not_paid_out_is_retained(told: Told, seed: int) -> None:
