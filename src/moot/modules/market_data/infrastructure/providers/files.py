@@ -103,8 +103,9 @@ def _read_row(dataset: Dataset[Any], mapping: TableMapping, raw: Row) -> Row:
 
 
 def _cell(raw: Row, theirs: str | tuple[str, ...]) -> Any:
-    names = (theirs,) if isinstance(theirs, str) else theirs
-    return next((raw[name] for name in names if not rows.is_blank(raw.get(name))), None)
+    if isinstance(theirs, str):
+        return raw.get(theirs)
+    return next((raw[name] for name in theirs if not rows.is_blank(raw.get(name))), None)
 
 
 def _figures(mapping: TableMapping, raw: Row, file: str) -> Iterator[Row]:
