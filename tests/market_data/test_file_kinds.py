@@ -108,6 +108,12 @@ def test_statements_are_the_consolidated_ones_and_a_correction_adds_to_its_row(t
     assert found[facts.STATEMENTS].refused == ()
 
 
+def test_a_corrected_row_holds_wherever_it_stands(tmp_path):
+    header, row = "ts_code,ann_date,end_date,update_flag,eps", "600519.SH,20240403,20231231"
+    found, _ = read(tmp_path, f"{header}\n{row},1,59.5\n{row},0,58\n")
+    assert [report.eps for report in found[facts.REPORTS]] == [59.5]
+
+
 KINDS = {
     "dividends": (
         "ts_code,end_date,ann_date,div_proc,stk_div,cash_div_tax,record_date,ex_date,imp_ann_date\n"

@@ -74,8 +74,12 @@ class ImportService:
             kept = await self.lake.read(dataset, subject) if dataset in PARTIAL else []
             whole = merge(dataset, kept, new) if dataset in PARTIAL else new
             refused += new.refused
+            partial = (
+                dataset in PARTIAL or not dataset.by_symbol
+            )  # other figures, other indexes may be missing
+            span = None if partial else _span(new)
             try:
-                self.store.store(dataset, subject, whole, covered=_span(new), at=self.clock.now())
+                self.store.store(dataset, subject, whole, covered=span, at=self.clock.now())
             except Conflict as e:
                 refused.append(Refusal(subject, str(e), SAY("refused.row", who=subject, why=e.message)))
             else:

@@ -78,7 +78,7 @@ def _rows(dataset: Dataset[Any], mapping: TableMapping, table: Table) -> Iterabl
         why = SAY("files.column_missing", file=table.file, columns=missing, there=table.columns)
         raise InvalidInput(why, field="file")
     read = []
-    for number, raw in enumerate(table.rows):
+    for number, raw in sorted(enumerate(table.rows), key=_correction):
         if not all(str(raw.get(name) or any_of[0]) in any_of for name, any_of in mapping.where.items()):
             continue
         marked = {NUMBER: number, "source": SOURCE}
@@ -90,6 +90,11 @@ def _rows(dataset: Dataset[Any], mapping: TableMapping, table: Table) -> Iterabl
         who = {"index": code, "name": code} if dataset is facts.INDEX_BARS else {"symbol": code}
         read.append({**who, **_read_row(dataset, mapping, raw), **marked})
     return _bars(mapping, read, dataset) if dataset in (facts.BARS, facts.INDEX_BARS) else read
+
+
+def _correction(numbered: tuple[int, Row]) -> str:
+    """Tushare's mark of a corrected row, which holds where both tell the same."""
+    return str(numbered[1].get("update_flag") or "")
 
 
 def _read_row(dataset: Dataset[Any], mapping: TableMapping, raw: Row) -> Row:
