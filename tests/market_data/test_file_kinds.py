@@ -136,7 +136,12 @@ KINDS = {
     "notices": (
         "ts_code,ann_date,end_date,type,p_change_min,p_change_max,net_profit_min,net_profit_max\n"
         "600519.SH,20240110,20231231,预增,17,18,7300000,7400000\n",
-        {"kind": "forecast", "net_profit_low": 7.3e10, "available_at": datetime(2024, 1, 10, 10, tzinfo=UTC)},
+        {
+            "kind": "forecast",
+            "net_profit_low": 7.3e10,
+            "available_at": (then := datetime(2024, 1, 10, 10, tzinfo=UTC)),
+            "event_time": then,
+        },
     ),
     "unlocks": (
         "ts_code,ann_date,float_date,float_share,float_ratio,holder_name\n600519.SH,20240110,20240301,1e6,0.1,甲\n",
@@ -144,6 +149,7 @@ KINDS = {
             "unlock_date": date(2024, 3, 1),
             "holder": "甲",
             "available_at": datetime(2024, 1, 10, 10, tzinfo=UTC),
+            "event_time": datetime(2024, 1, 10, 10, tzinfo=UTC),
         },
     ),
     "holders": (
