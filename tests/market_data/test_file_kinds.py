@@ -139,8 +139,8 @@ KINDS = {
         {
             "kind": "forecast",
             "net_profit_low": 7.3e10,
-            "available_at": (then := datetime(2024, 1, 10, 10, tzinfo=UTC)),
-            "event_time": then,
+            "available_at": datetime(2024, 1, 10, 10, tzinfo=UTC),
+            "event_time": datetime(2024, 1, 10, 10, tzinfo=UTC),
         },
     ),
     "unlocks": (
