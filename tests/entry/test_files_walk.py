@@ -231,6 +231,7 @@ async def test_files_alone_lead_to_a_verdict(moot):
     seen = await moot(*research, "--json")
     assert seen.returncode == 0, seen.stderr
     session = json.loads(seen.stdout)
+    assert (session["overall_status"], len(session["expert_results"])) == ("completed", 5)
     assert session["verdict"]["action"] in ("BUY", "HOLD", "REDUCE"), session
 
 
