@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from moot.modules.market_data.container import trading_calendar
-from moot.modules.market_data.domain.facts import REPORTS, STATEMENTS, VALUATIONS, Dataset
+from moot.modules.market_data.domain.facts import BARS, INDEX_BARS, REPORTS, STATEMENTS, VALUATIONS, Dataset
 from moot.modules.market_data.infrastructure.lake import Lake
 from moot.shared.domain.symbol import Market
 from tests.entry.inside import Run, inside
@@ -231,6 +231,7 @@ async def test_files_alone_lead_to_a_verdict(moot):
     seen = await moot(*research, "--json")
     assert seen.returncode == 0, seen.stderr
     session = json.loads(seen.stdout)
+    assert (session["overall_status"], len(session["expert_results"])) == ("completed", 5)
     assert session["verdict"]["action"] in ("BUY", "HOLD", "REDUCE"), session
 
 
@@ -270,3 +271,11 @@ async def test_market_values_are_held_against_the_shares_of_kept_statements(moot
         in seen.stdout
     )
     assert [(day.trade_date.day, day.shares) for day in await kept(home, VALUATIONS)] == [(2, None)]
+
+
+async def test_an_imported_index_does_not_stand_for_all_of_them(moot, home):
+    await moot("data", "import", "index_daily.csv")
+    await moot("data", "import", "bars.csv")
+    indexes, bars = (Lake(home / "lake").coverage(*each) for each in ((INDEX_BARS, "CN"), (BARS, CODE)))
+    assert (indexes.rows, indexes.ranges) == (60, ())
+    assert bars.span == (SESSIONS[0], SESSIONS[-1])

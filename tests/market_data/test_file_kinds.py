@@ -1,5 +1,7 @@
 """Every kind of file people have is known by its headers, a bad row costs no good one, and units are checked."""
 
+import os
+from collections import Counter
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -8,6 +10,8 @@ import pytest
 from moot.modules.market_data.domain import facts
 from moot.modules.market_data.infrastructure.providers.files import FilesProvider, read_import
 from moot.shared.domain.errors import InvalidInput
+
+DATA = Path(os.environ.get("MOOT_TEST_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
 
 def read(tmp_path: Path, text: str, encoding: str = "utf-8", name: str = "mine.csv"):
@@ -104,6 +108,12 @@ def test_statements_are_the_consolidated_ones_and_a_correction_adds_to_its_row(t
     assert found[facts.STATEMENTS].refused == ()
 
 
+def test_a_corrected_row_holds_wherever_it_stands(tmp_path):
+    header, row = "ts_code,ann_date,end_date,update_flag,eps", "600519.SH,20240403,20231231"
+    found, _ = read(tmp_path, f"{header}\n{row},1,59.5\n{row},0,58\n")
+    assert [report.eps for report in found[facts.REPORTS]] == [59.5]
+
+
 KINDS = {
     "dividends": (
         "ts_code,end_date,ann_date,div_proc,stk_div,cash_div_tax,record_date,ex_date,imp_ann_date\n"
@@ -126,7 +136,12 @@ KINDS = {
     "notices": (
         "ts_code,ann_date,end_date,type,p_change_min,p_change_max,net_profit_min,net_profit_max\n"
         "600519.SH,20240110,20231231,预增,17,18,7300000,7400000\n",
-        {"kind": "forecast", "net_profit_low": 7.3e10, "available_at": datetime(2024, 1, 10, 10, tzinfo=UTC)},
+        {
+            "kind": "forecast",
+            "net_profit_low": 7.3e10,
+            "available_at": datetime(2024, 1, 10, 10, tzinfo=UTC),
+            "event_time": datetime(2024, 1, 10, 10, tzinfo=UTC),
+        },
     ),
     "unlocks": (
         "ts_code,ann_date,float_date,float_share,float_ratio,holder_name\n600519.SH,20240110,20240301,1e6,0.1,甲\n",
@@ -134,6 +149,7 @@ KINDS = {
             "unlock_date": date(2024, 3, 1),
             "holder": "甲",
             "available_at": datetime(2024, 1, 10, 10, tzinfo=UTC),
+            "event_time": datetime(2024, 1, 10, 10, tzinfo=UTC),
         },
     ),
     "holders": (
@@ -235,3 +251,33 @@ def test_a_mapping_without_a_symbol_says_so(tmp_path):
     (tmp_path / "mine.csv").write_text("a,b,c\n1,2,3\n")
     with pytest.raises(InvalidInput, match="holders need symbol"):
         read_import(tmp_path / "mine.csv", tmp_path / "m.yaml")
+
+
+@pytest.mark.skipif(not (DATA / "ashare_stock_basic").exists(), reason=f"no real market data in {DATA}")
+def test_real_files_are_imported_but_for_their_bad_rows():
+    (found, _), (news, _) = (
+        read_import(DATA / "ashare_stock_basic" / "stock_basic.csv"),
+        read_import(DATA / "ashare_news" / "announcements_2018_2020.csv.gz"),
+    )
+    assert len(found[facts.COMPANIES]) == 5805
+    assert [str(refusal)[:55] for refusal in found[facts.COMPANIES].refused] == [
+        "stock_basic.csv, line 5582: the code 'TS0018.SH' is not"
+    ]
+    assert (len(news[facts.NEWS]), len(news[facts.NEWS].refused)) == (1425, 52)
+    assert {str(refusal).rpartition(": ")[2] for refusal in news[facts.NEWS].refused} == {"title is missing."}
+
+
+@pytest.mark.skipif(not (DATA / "china_macro").exists(), reason=f"no real market data in {DATA}")
+@pytest.mark.parametrize(
+    ("name", "series"),
+    [
+        ("choice_pmi.csv", {"pmi_manufacturing": 243}),
+        ("choice_cpi_ppi.csv", {"cpi_mom": 370, "ppi_mom": 188}),
+        ("choice_gdp.csv", {"gdp_yoy": 133}),
+        ("cgb_yield_curve.csv.gz", {"cgb_10y": 5004}),
+    ],
+)
+def test_real_macro_series_are_known_by_their_columns(name, series):
+    found, _ = read_import(DATA / "china_macro" / name)
+    assert Counter(figure.series for figure in found[facts.MACRO]) == series
+    assert found[facts.MACRO].refused == ()

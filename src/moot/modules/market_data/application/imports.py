@@ -23,6 +23,7 @@ from moot.modules.market_data.domain.provider import (
 from moot.modules.market_data.domain.texts import SAY
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import Conflict
+from moot.shared.domain.facts import FlowDay, IndexBar
 from moot.shared.domain.messages import Message
 from moot.shared.domain.symbol import Market, Symbol
 
@@ -135,8 +136,9 @@ def _by_subject(dataset: facts.Dataset[Any], batch: Batch[Any]) -> dict[str, lis
 
 
 def _span(imported: Sequence[BaseModel]) -> Range | None:
-    """What is imported by trading day is taken to be complete between its first and last."""
-    days = [day for fact in imported if (day := getattr(fact, "trade_date", None))]
+    """What is imported by trading day is complete between its first and last, unless it tells a part of each."""
+    whole = (fact for fact in imported if not isinstance(fact, IndexBar | FlowDay))
+    days = [day for fact in whole if (day := getattr(fact, "trade_date", None))]
     return (min(days), max(days)) if days else None
 
 

@@ -79,7 +79,7 @@ def _rows(dataset: Dataset[Any], mapping: TableMapping, table: Table) -> Iterabl
         why = SAY("files.column_missing", file=table.file, columns=missing, there=table.columns)
         raise InvalidInput(why, field="file")
     read = []
-    for number, raw in enumerate(table.rows):
+    for number, raw in sorted(enumerate(table.rows), key=_correction):
         if not all(str(raw.get(name) or any_of[0]) in any_of for name, any_of in mapping.where.items()):
             continue
         marked = {NUMBER: number, "source": SOURCE}
@@ -93,6 +93,11 @@ def _rows(dataset: Dataset[Any], mapping: TableMapping, table: Table) -> Iterabl
     return _bars(mapping, read, dataset) if dataset in (facts.BARS, facts.INDEX_BARS) else read
 
 
+def _correction(numbered: tuple[int, Row]) -> str:
+    """Tushare's mark of a corrected row, which holds where both tell the same."""
+    return str(numbered[1].get("update_flag") or "")
+
+
 def _read_row(dataset: Dataset[Any], mapping: TableMapping, raw: Row) -> Row:
     cells = {ours: _cell(raw, theirs) for ours, theirs in mapping.columns.items()}
     scaled = {ours: (ours, mapping.scale(ours)) for ours in cells}
@@ -104,8 +109,9 @@ def _read_row(dataset: Dataset[Any], mapping: TableMapping, raw: Row) -> Row:
 
 
 def _cell(raw: Row, theirs: str | tuple[str, ...]) -> Any:
-    names = (theirs,) if isinstance(theirs, str) else theirs
-    return next((raw[name] for name in names if not rows.is_blank(raw.get(name))), None)
+    if isinstance(theirs, str):
+        return raw.get(theirs)
+    return next((raw[name] for name in theirs if not rows.is_blank(raw.get(name))), None)
 
 
 def _figures(mapping: TableMapping, raw: Row, file: str) -> Iterator[Row]:

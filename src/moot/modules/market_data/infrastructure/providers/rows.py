@@ -61,9 +61,7 @@ class Source:
         if "available_at" in row:
             return row
         filed = "announced_on" in dataset.model.model_fields
-        if filed and not issubclass(
-            dataset.model, Observed
-        ):  # known as it is announced, whatever it is about
+        if filed and not issubclass(dataset.model, Observed):  # known as it is announced
             return row | known_from(self.moment(row.get("announced_on")))
         day = row.get(dataset.day)
         if not isinstance(day, date):
