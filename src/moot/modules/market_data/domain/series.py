@@ -27,10 +27,7 @@ def make_whole(
     ended = (company and company.delist_date) or date.max
     whole: list[DailyBar] = []
     for bar, following in zip_longest(bars, bars[1:]):
-        after, until = (
-            bar.trade_date + A_DAY,
-            min(following.trade_date if following else ended, ended) - A_DAY,
-        )
+        after, until = bar.trade_date + A_DAY, (following.trade_date if following else ended) - A_DAY
         known = ((max(first, after), min(last, until)) for first, last in covered)
         silent = (day for span in known for day in calendar.within(*span))
         whole += [bar, *(_suspend(bar, day, calendar.market) for day in silent)]
