@@ -120,7 +120,7 @@ class SyncService:
             except Unavailable as e:  # NotOffered is one: another source may have it
                 errors.append((provider.name, e.message))
                 continue
-            start, end = part[0], min(part[1], _complete_until(dataset, market, now))
+            start, end = part[0], min(part[1], _known_until(dataset, market, batch, now))
             covered = (start, end) if not dataset.whole and start <= end else None
             keep = partial(self.store.store, dataset, subject, list(batch), covered=covered, at=now)
             try:
@@ -209,6 +209,14 @@ class SyncedSource:
 def _complete_until(dataset: Dataset[Any], market: Market, now: datetime) -> date:
     """The last day about which nothing more is to come."""
     return last_day(market, now) - dataset.late_by
+
+
+def _known_until(dataset: Dataset[Any], market: Market, batch: Batch[Any], now: datetime) -> date:
+    """A bar that is not there on the evening of its day may be late: the day is asked for again before it is one
+    on which the share was suspended."""
+    until = _complete_until(dataset, market, now)
+    tonight = dataset is BARS and until.weekday() < 5 and until == now.astimezone(TIME_ZONES[market]).date()
+    return until - timedelta(days=1) if tonight and until not in {b.trade_date for b in batch} else until
 
 
 def last_day(market: Market, now: datetime) -> date:
