@@ -23,6 +23,7 @@ from moot.modules.market_data.domain.provider import (
     Refusal,
 )
 from moot.modules.market_data.domain.seams import TOLERANCE, ex_step
+from moot.modules.market_data.domain.series import cover
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.domain.trading_rules import TradingCalendar, price_limit
 from moot.shared.domain.errors import Conflict, InvalidInput, Unavailable
@@ -32,8 +33,6 @@ from moot.shared.domain.symbol import Market, Symbol
 
 SHARES_MAY_CHANGE = 3.0
 SAMPLE = timedelta(days=60)
-SILENCE = timedelta(days=30)
-"""How long a share in a file of several may be silent at an end and count as suspended; longer, it may be cut off."""
 
 
 @dataclass(frozen=True)
@@ -211,7 +210,7 @@ class MarketDataUpkeep:
             groups, refused, span = _by_subject(dataset, batch), list(batch.refused), _span(batch)
             for subject, kept in list(groups.items()):
                 try:
-                    self.syncing.store.store(dataset, subject, kept, covered=_cover(kept, span), at=now)
+                    self.syncing.store.store(dataset, subject, kept, covered=cover(_span(kept), span), at=now)
                 except Conflict as e:  # one share that does not go with what is kept costs no other
                     refused.append(Refusal(subject, str(e)))
                     del groups[subject]
@@ -277,11 +276,3 @@ def _by_subject(dataset: facts.Dataset[Any], batch: Batch[Any]) -> dict[str, lis
 def _span(imported: Sequence[BaseModel]) -> Range | None:
     days = [day for fact in imported if (day := getattr(fact, "trade_date", None))]
     return (min(days), max(days)) if days else None
-
-
-def _cover(kept: Sequence[BaseModel], file: Range | None) -> Range | None:
-    """A share is known from its first day to its last, and around as far as the file reaches, for a while."""
-    own = _span(kept)
-    if own is None or file is None:
-        return None
-    return max(file[0], own[0] - SILENCE), min(file[1], own[1] + SILENCE)

@@ -1,7 +1,7 @@
 """A series of daily bars made whole: days without a bar while the exchange traded, ST by the name of the day."""
 
 from collections.abc import Sequence
-from datetime import UTC, date
+from datetime import UTC, date, timedelta
 from itertools import zip_longest
 
 from moot.modules.market_data.domain.provider import A_DAY, Range
@@ -9,6 +9,16 @@ from moot.modules.market_data.domain.spelling import tells_trouble
 from moot.modules.market_data.domain.trading_rules import TradingCalendar
 from moot.shared.domain.facts import Company, DailyBar, SpecialTreatment
 from moot.shared.domain.symbol import TIME_ZONES, Market
+
+SILENCE = timedelta(days=30)
+"""How long a share in a file of several may be silent at an end and count as suspended; longer, it may be cut off."""
+
+
+def cover(own: Range | None, file: Range | None) -> Range | None:
+    """What is known of a share: from its first day to its last, and around as far as its file goes, for a while."""
+    if own is None or file is None:
+        return None
+    return max(file[0], own[0] - SILENCE), min(file[1], own[1] + SILENCE)
 
 
 def find_earlier(
