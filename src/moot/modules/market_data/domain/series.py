@@ -1,8 +1,8 @@
 """A series of daily bars made whole: days without a bar while the exchange traded, ST by the name of the day."""
 
+from bisect import bisect
 from collections.abc import Sequence
 from datetime import UTC, date, timedelta
-from itertools import zip_longest
 
 from moot.modules.market_data.domain.provider import A_DAY, Range
 from moot.modules.market_data.domain.spelling import tells_trouble
@@ -34,13 +34,13 @@ def make_whole(
     bars: Sequence[DailyBar], covered: Sequence[Range], calendar: TradingCalendar, company: Company | None
 ) -> list[DailyBar]:
     """With a suspended bar for every known session that has none, up to delisting; and with ST told by the name."""
+    days = [bar.trade_date for bar in bars]
     ended = (company and company.delist_date) or date.max
-    whole: list[DailyBar] = []
-    for bar, following in zip_longest(bars, bars[1:]):
-        after, until = bar.trade_date + A_DAY, (following.trade_date if following else ended) - A_DAY
-        known = ((max(first, after), min(last, until)) for first, last in covered)
-        silent = (day for span in known for day in calendar.within(*span))
-        whole += [bar, *(_suspend(bar, day, calendar.market) for day in silent)]
+    begun, there = days[0] if days else date.max, set(days)
+    known = ((max(first, begun), min(last, ended - A_DAY)) for first, last in covered)
+    silent = [day for span in known for day in calendar.within(*span) if day not in there]
+    filled = (_suspend(bars[bisect(days, day) - 1], day, calendar.market) for day in silent)
+    whole = sorted([*bars, *filled], key=lambda bar: bar.trade_date)
     return [
         bar.model_copy(update={"is_st": True}) if company and was_st(company, bar.trade_date) else bar
         for bar in whole
