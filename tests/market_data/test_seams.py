@@ -143,6 +143,14 @@ async def test_a_source_asked_for_days_far_apart_stays_on_its_base(tmp_path: Pat
     ]
 
 
+async def test_a_file_with_the_same_factor_on_both_sides_of_a_gap_has_one_base(tmp_path: Path) -> None:
+    """As a table with factors and no reference prices, whose first row each year cannot be read."""
+    lake, told = Lake(tmp_path), rebase(a_series()[6:12], 8.125)
+    keep(lake, told[:2])
+    keep(lake, told[3:])
+    assert {bar.adj_factor for bar in await lake.read(BARS, CODE)} == {told[0].adj_factor}
+
+
 async def test_a_suspension_that_is_known_is_no_gap(tmp_path: Path) -> None:
     """The share did not trade from the fifth to the seventh day, and went ex when it came back."""
     lake = Lake(tmp_path)
@@ -242,6 +250,16 @@ async def test_a_share_suspended_over_new_year_is_no_gap_between_files_of_severa
     assert [bar.trade_date for bar in bars] == days
     assert [bar.trade_date for bar in bars if bar.suspended] == [*old[-4:], *new[:3]]
     assert {bar.close for bar in bars} == {5.0}
+
+
+async def test_a_share_that_is_silent_for_long_at_the_end_of_a_file_is_not_taken_for_suspended(
+    tmp_path: Path,
+) -> None:
+    days = trading_calendar(Market.CN).sessions(date(2023, 1, 3), date(2024, 1, 31))
+    file = write(tmp_path / "bars.csv", (CODE, days[0], 10, 10), *(("000001.SZ", day, 3, 3) for day in days))
+    await importing(tmp_path / "lake").bring_in(file, None)
+    kept = Lake(tmp_path / "lake").coverage(BARS, CODE)
+    assert kept and kept.ranges == ((days[0], date(2023, 2, 2)),)
 
 
 @pytest.mark.skipif(not PRICES.exists(), reason="real prices are in ../shared/data only")

@@ -84,9 +84,9 @@ async def by_akshare(bars: list[DailyBar], name: str) -> AsyncIterator[MarketDat
 SOURCES: dict[str, Any] = {"tushare": by_tushare, "akshare": by_akshare}
 
 
-def door(source: MarketDataProvider, folder: Path) -> MarketData:
+def door(source: MarketDataProvider, folder: Path, now: datetime = NOW) -> MarketData:
     lake = Lake(folder)
-    sync = SyncService(lake, {Market.CN: {source.name: source}}, FixedClock(NOW))
+    sync = SyncService(lake, {Market.CN: {source.name: source}}, FixedClock(now))
     return MarketData({Market.CN: SyncedSource(lake, sync, Market.CN)}, trading_calendar)
 
 
@@ -131,6 +131,15 @@ async def test_the_rule_about_st_fires_on_the_name_alone(tmp_path: Path, name: s
         earlier = await states.of(SHARE, as_of=NOW - timedelta(days=7))
     assert "risk.no_st_purchase" in [each["rule_id"] for each in rejected.value.details["violations"]]
     assert earlier and not earlier.st  # nobody knows since when: not before it was told
+
+
+async def test_a_mark_told_after_the_last_session_counts_for_the_question(tmp_path: Path) -> None:
+    morning = NOW + timedelta(hours=14)
+    async with by_akshare(traded(DAYS), "*ST茅台") as source:
+        state = await TradingStates(door(source, tmp_path, morning), trading_calendar).of(
+            SHARE, as_of=morning
+        )
+    assert state and (state.st, state.limit_percent) == (True, 5.0)
 
 
 async def decide(states: TradingStates) -> dict[str, Any]:

@@ -89,7 +89,7 @@ def service(store: FakeStore, *sources: Source, now: datetime = NOW, **more: Any
 
 
 async def test_everything_a_symbol_needs_is_fetched_once_and_kept():
-    store, source = FakeStore(), Source("tushare", bars=bars(1, 2), directory=[a_company("600519.SH")])
+    store, source = FakeStore(), Source("tushare", bars=bars(1, 30), directory=[a_company("600519.SH")])
     events = await service(store, source).sync([SYMBOL], START, END)
     assert {(e.dataset, e.subject) for e in events} == {
         (dataset, "600519.SH" if dataset.by_symbol else "CN") for dataset in DATASETS.values()
@@ -141,10 +141,20 @@ async def test_a_source_that_contradicts_what_is_kept_is_passed_over():
 @pytest.mark.parametrize(("now", "last"), [(NOW, 30), (NOW - timedelta(hours=6), 29)])
 async def test_a_day_that_is_not_over_is_not_taken_for_complete(now, last):
     store = FakeStore()
-    await service(store, Source("tushare"), now=now).bring(
+    await service(store, Source("tushare", bars=bars(30)), now=now).bring(
         BARS, "600519.SH", Market.CN, START, date(2026, 12, 31)
     )
     assert store.kept[BARS, "600519.SH"].ranges == ((START, date(2026, 6, last)),)
+
+
+async def test_a_bar_that_is_late_is_asked_for_again_before_its_day_is_a_suspended_one():
+    store, source = FakeStore(), Source("tushare", bars=bars(29))
+    for later in (0, 16):
+        sync = service(store, source, now=NOW + timedelta(hours=later))
+        await sync.bring(BARS, "600519.SH", Market.CN, START, date(2026, 7, 1))
+        source.bars += bars(30)
+    assert [arguments[1] for _, arguments in source.asked] == [START, date(2026, 6, 30)]
+    assert store.kept[BARS, "600519.SH"].span == (START, date(2026, 6, 30))
 
 
 async def test_what_comes_whole_is_fetched_again_the_next_day():

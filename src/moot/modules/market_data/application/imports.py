@@ -4,7 +4,6 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from moot.modules.market_data.domain.provider import (
     fill,
     screen,
 )
+from moot.modules.market_data.domain.series import cover
 from moot.modules.market_data.domain.texts import SAY
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import Conflict
@@ -30,8 +30,6 @@ from moot.shared.domain.symbol import Market, Symbol
 ReadImport = Callable[[Path, Path | None], tuple[Mapping[facts.Dataset[Any], Batch[Any]], Sequence[Message]]]
 PARTIAL = (*facts.VERSIONED, facts.COMPANIES, facts.FLOWS)
 """What people have in several files: a row that is kept already keeps what the new one does not tell."""
-SILENCE = timedelta(days=30)
-"""How long a share in a file of several may be silent at an end and count as suspended; longer, it may be cut off."""
 BASICS = (facts.BARS, facts.VALUATIONS, facts.REPORTS)
 
 
@@ -79,7 +77,9 @@ class ImportService:
             whole = merge(dataset, kept, new) if dataset in PARTIAL else new
             refused += new.refused
             try:
-                self.store.store(dataset, subject, whole, covered=_cover(new, span), at=self.clock.now())
+                self.store.store(
+                    dataset, subject, whole, covered=cover(_span(new), span), at=self.clock.now()
+                )
             except Conflict as e:
                 refused.append(Refusal(subject, str(e), SAY("refused.row", who=subject, why=e.message)))
             else:
@@ -140,11 +140,3 @@ def _span(imported: Sequence[BaseModel]) -> Range | None:
     whole = (fact for fact in imported if not isinstance(fact, IndexBar | FlowDay))
     days = [day for fact in whole if (day := getattr(fact, "trade_date", None))]
     return (min(days), max(days)) if days else None
-
-
-def _cover(kept: Sequence[BaseModel], file: Range | None) -> Range | None:
-    """A share is known from its first day to its last, and around as far as the file reaches, for a while."""
-    own = _span(kept)
-    if own is None or file is None:
-        return None
-    return max(file[0], own[0] - SILENCE), min(file[1], own[1] + SILENCE)

@@ -132,7 +132,7 @@ class SyncService:
                 errors.append((provider.name, e.message))
                 outcome = outcome if isinstance(e, NotOffered) else "failed"
                 continue
-            start, end = part[0], min(part[1], _complete_until(dataset, market, now))
+            start, end = part[0], min(part[1], _known_until(dataset, market, batch, now))
             complete = not dataset.whole and not batch.partial and start <= end
             at = now - FRESH_FOR if batch.partial else now  # what came in part is asked for again
             covered = (start, end) if complete else None
@@ -235,6 +235,14 @@ class SyncedSource:
 def _complete_until(dataset: Dataset[Any], market: Market, now: datetime) -> date:
     """The last day about which nothing more is to come."""
     return last_day(market, now) - dataset.late_by
+
+
+def _known_until(dataset: Dataset[Any], market: Market, batch: Batch[Any], now: datetime) -> date:
+    """A bar that is not there on the evening of its day may be late: the day is asked for again before it is one
+    on which the share was suspended."""
+    until = _complete_until(dataset, market, now)
+    tonight = dataset is BARS and until.weekday() < 5 and until == now.astimezone(TIME_ZONES[market]).date()
+    return until - timedelta(days=1) if tonight and until not in {b.trade_date for b in batch} else until
 
 
 def last_day(market: Market, now: datetime) -> date:

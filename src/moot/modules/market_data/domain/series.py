@@ -1,14 +1,24 @@
 """A series of daily bars made whole: days without a bar while the exchange traded, ST by the name of the day."""
 
+from bisect import bisect
 from collections.abc import Sequence
-from datetime import UTC, date
-from itertools import zip_longest
+from datetime import UTC, date, timedelta
 
 from moot.modules.market_data.domain.provider import A_DAY, Range
 from moot.modules.market_data.domain.spelling import tells_trouble
 from moot.modules.market_data.domain.trading_rules import TradingCalendar
 from moot.shared.domain.facts import Company, DailyBar, SpecialTreatment
 from moot.shared.domain.symbol import TIME_ZONES, Market
+
+SILENCE = timedelta(days=30)
+"""How long a share in a file of several may be silent at an end and count as suspended; longer, it may be cut off."""
+
+
+def cover(own: Range | None, file: Range | None) -> Range | None:
+    """What is known of a share: from its first day to its last, and around as far as its file goes, for a while."""
+    if own is None or file is None:
+        return None
+    return max(file[0], own[0] - SILENCE), min(file[1], own[1] + SILENCE)
 
 
 def find_earlier(
@@ -24,16 +34,13 @@ def make_whole(
     bars: Sequence[DailyBar], covered: Sequence[Range], calendar: TradingCalendar, company: Company | None
 ) -> list[DailyBar]:
     """With a suspended bar for every known session that has none, up to delisting; and with ST told by the name."""
+    days = [bar.trade_date for bar in bars]
     ended = (company and company.delist_date) or date.max
-    whole: list[DailyBar] = []
-    for bar, following in zip_longest(bars, bars[1:]):
-        after, until = (
-            bar.trade_date + A_DAY,
-            min(following.trade_date if following else ended, ended) - A_DAY,
-        )
-        known = ((max(first, after), min(last, until)) for first, last in covered)
-        silent = (day for span in known for day in calendar.within(*span))
-        whole += [bar, *(_suspend(bar, day, calendar.market) for day in silent)]
+    begun, there = days[0] if days else date.max, set(days)
+    known = ((max(first, begun), min(last, ended - A_DAY)) for first, last in covered)
+    silent = [day for span in known for day in calendar.within(*span) if day not in there]
+    filled = (_suspend(bars[bisect(days, day) - 1], day, calendar.market) for day in silent)
+    whole = sorted([*bars, *filled], key=lambda bar: bar.trade_date)
     return [
         bar.model_copy(update={"is_st": True}) if company and was_st(company, bar.trade_date) else bar
         for bar in whole
