@@ -285,3 +285,20 @@ async def test_known_days_told_again_by_a_later_factor_are_the_same_prices(
     }
     reader.keep(again, history.companies())
     assert differing(before, await reader.read_adjusted(history.as_of)) == []
+
+
+async def test_known_rows_told_again_as_if_they_came_later_stay_known(
+    tmp_path: Path, children: Children
+) -> None:
+    """A page that was changed, a source that is slower: what was read at the moment is read there for ever."""
+    history, reader = History(11), Reader(tmp_path, children)
+    reader.keep(history.known(True), history.companies())
+    before = await reader.read(history.as_of)
+    later = {"available_at": history.as_of + timedelta(days=3), "source": "slower"}
+    again = {
+        key: [fact.model_copy(update=later) for fact in facts[-40:]]
+        for key, facts in history.known(True).items()
+        if "available_at" not in key[0].key
+    }
+    reader.keep(again, history.companies())
+    assert differing(before, await reader.read(history.as_of)) == []

@@ -106,7 +106,7 @@ class Lake:
                 frame = _join_bars(path.stem, kept, frame, partial(_count_gap, calendar, ranges))
             elif dataset is COMPANIES:
                 frame = _date_spells(kept, facts, at.astimezone(TIME_ZONES[_market_of(subject)]).date())
-            frame = pl.concat([kept, frame]).unique(dataset.key, keep="last")
+            frame = _settle(pl.concat([kept, frame]), dataset)
             frame = frame.sort(dataset.day, *dataset.key)
             coverage = Coverage(
                 dataset=dataset.name,
@@ -132,6 +132,13 @@ class Lake:
         """Only a symbol Moot can spell, or a market, names a file: nothing else gets into a path."""
         name = Symbol.parse(subject).text if dataset.by_symbol else _market_of(subject).value
         return self._folder / dataset.name / f"{name}{SUFFIX}"
+
+
+def _settle(frame: pl.DataFrame, dataset: Dataset[BaseModel]) -> pl.DataFrame:
+    """One row for each key: the one stored last of those known first, or the past would lose what it knew."""
+    if "available_at" in frame.columns:
+        frame = frame.filter(pl.col("available_at") == pl.col("available_at").min().over(dataset.key))
+    return frame.unique(dataset.key, keep="last")
 
 
 def _state_of(path: Path) -> FileState:
