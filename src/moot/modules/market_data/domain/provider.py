@@ -1,7 +1,7 @@
 """The seams of market data: a source (the demo market, the lake, a provider outside), and where facts are kept."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
@@ -84,8 +84,11 @@ class Refusal:
     why: str
 
 
+@dataclass(frozen=True, repr=False)
 class Missing(Refusal):
     """A part of a dataset that its source does not offer, by name, and what opens it: the same for every subject."""
+
+    said: Message | None = field(default=None, compare=False)
 
 
 class Batch(list[T], Generic[T]):
