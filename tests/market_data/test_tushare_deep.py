@@ -91,7 +91,10 @@ class TestStatements:
         async with provider(server) as tushare:
             stated = await tushare.read(STATEMENTS, SYMBOL)
         assert [s.net_profit for s in stated] == [7.0]
-        assert [(type(gap), gap.row) for gap in stated.refused] == [(Missing, "cashflow")]
+        [gap] = stated.refused
+        assert isinstance(gap, Missing)
+        assert gap.said is not None
+        assert "没有接口 cashflow 的权限" in gap.said.in_locale("zh-CN")
 
     async def test_every_figure_of_ours_is_asked_for(self, server: TushareServer) -> None:
         async with provider(server) as tushare:

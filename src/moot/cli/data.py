@@ -188,7 +188,7 @@ def _describe(event: SyncEvent) -> str:
     if event.outcome == "failed":
         return say("data.failed", what=what, why="; ".join(errors))
     if event.lacking:
-        why = errors or list(dict.fromkeys(_in_words(refusal.why) for refusal in event.refused))
+        why = errors or list(dict.fromkeys(map(_in_words, event.missing)))
         return say("data.not_offered", dataset=_in_words(event.dataset.label), why="; ".join(why))
     if not event.refused:
         return say("data.fell_back", what=what, source=event.source, why="; ".join(errors))

@@ -56,8 +56,13 @@ class SyncEvent:
     @property
     def lacking(self) -> bool:
         """All there is to tell is what no source offers, which is the same for every subject."""
-        parts = [isinstance(refusal, Missing) for refusal in self.refused]
-        return self.outcome == "not_offered" or (self.outcome == "fetched" and bool(parts) and all(parts))
+        parts = self.outcome == "fetched" and bool(self.refused)
+        return self.outcome == "not_offered" or (parts and len(self.missing) == len(self.refused))
+
+    @property
+    def missing(self) -> list[Message | str]:
+        """By part of the dataset, why it is not offered."""
+        return [part.said or part.why for part in self.refused if isinstance(part, Missing)]
 
 
 SyncWatch = Callable[[SyncEvent], None]

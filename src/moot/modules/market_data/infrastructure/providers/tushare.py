@@ -209,7 +209,7 @@ class TushareProvider(outside.OutsideSource):
             try:
                 tables[name] = await self._rows(api, params)
             except NotOffered as e:
-                missing.append(Missing(api, str(e)))
+                missing.append(Missing(api, str(e), SAY("tushare.no_permission", api=api)))
         if not tables:
             raise NotOffered(SAY("tushare.no_permission", api=list(dict.fromkeys(m.row for m in missing))))
         return tables, list(dict.fromkeys(missing))
