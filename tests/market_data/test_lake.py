@@ -18,17 +18,11 @@ from moot.modules.market_data.domain.facts import (
     COMPANIES,
     DATASETS,
     DIVIDENDS,
-    FLOWS,
     HOLDER_TRADES,
-    HOLDERS,
-    INDEX_BARS,
     MACRO,
-    MARGIN,
     NEWS,
-    NOTICES,
     PLEDGES,
     REPORTS,
-    STATEMENTS,
     UNLOCKS,
     VALUATIONS,
     Dataset,
@@ -74,34 +68,7 @@ def a_dividend(day: date, **changes: object) -> Dividend:
     return Dividend(event_time=bar.event_time, available_at=bar.available_at, source="fake", **fields)
 
 
-def tell(dataset: Dataset[Any], day: date = MONDAY, **fields: object) -> BaseModel:
-    """A fact of a deeper kind, about a day and known at noon."""
-    told: dict[str, object] = {dataset.day: day, "source": "fake", **fields}
-    if "announced_on" in dataset.model.model_fields:
-        told.setdefault("announced_on", MONDAY)
-    whose = {"symbol": SYMBOL} if dataset.by_symbol else {}
-    return dataset.model.model_validate({"event_time": NOON, "available_at": NOON, **told, **whose})
-
-
-DEEPER: dict[Dataset[Any], list[BaseModel]] = {
-    STATEMENTS: [tell(STATEMENTS), tell(STATEMENTS, TUESDAY, revenue=1e9, cash_change=-2.5, shares=1e8)],
-    NOTICES: [
-        tell(NOTICES, kind="forecast", change_low=-20.0, says="预减"),
-        tell(NOTICES, TUESDAY, kind="express", revenue=1e9, eps=0.5),
-    ],
-    INDEX_BARS: [
-        tell(INDEX_BARS, index="000300.SH", name="沪深300", **dict.fromkeys(PRICES, 3500.5)),
-        tell(INDEX_BARS, TUESDAY, index="I", name="白酒", industry="白酒", **dict.fromkeys(PRICES, 1.5)),
-    ],
-    PLEDGES: [tell(PLEDGES, pledged_shares=1e7, pledged_percent=3.25)],
-    UNLOCKS: [tell(UNLOCKS, date(2027, 1, 4), shares=1e6, percent=0.5, holder="甲")],
-    HOLDERS: [tell(HOLDERS, holders=187_302), tell(HOLDERS, TUESDAY, holders=190_001)],
-    HOLDER_TRADES: [tell(HOLDER_TRADES, holder="甲", kind="executive", direction="sell", shares=1e4)],
-    MARGIN: [tell(MARGIN, financing_balance=1e9), tell(MARGIN, TUESDAY, financing_balance=0.0)],
-    FLOWS: [tell(FLOWS, net_inflow=-1e6), tell(FLOWS, TUESDAY, northbound_percent=6.5)],
-}
 EXAMPLES: dict[Dataset[Any], list[BaseModel]] = {
-    **DEEPER,
     COMPANIES: [
         a_company(),
         a_company(

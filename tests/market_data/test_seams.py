@@ -205,7 +205,7 @@ def importing(home: Path) -> MarketDataUpkeep:
     nowhere = Sources(SecretStr(""), "")
     return MarketDataContainer(
         FixedClock(LATER), demo_seed=1, lake=home, sources=nowhere, calls=Record()
-    ).upkeep()
+    ).imports()
 
 
 HEADER = "ts_code,trade_date,open,high,low,close,pre_close,vol,amount\n"
@@ -226,7 +226,7 @@ async def test_an_import_refuses_the_share_that_does_not_meet_and_takes_the_othe
     tail = write(tmp_path / "3.csv", (CODE, DAYS[5], 11, 11), (other, DAYS[2], 2.5, 2.5))
     await desk.bring_in(write(tmp_path / "0.csv", (CODE, date(2023, 12, 29), 10, 10)), None)
     for file, refused in ((one, 0), (two, 1), (tail, 1)):
-        (done,) = (await desk.bring_in(file, None))[0]
+        (done,) = (await desk.bring_in(file, None)).done
         assert (done.rows, len(done.refused)) == ((1, 1) if refused else (2, 0))
     found = await Lake(tmp_path / "lake").read(BARS, other)
     assert [(bar.trade_date, bar.adj_factor) for bar in found] == [(DAYS[0], 1), (DAYS[1], 2), (DAYS[2], 2)]
