@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-llm chaos fuzz check format acceptance bench lock clean
+.PHONY: help demo test test-llm chaos fuzz check format acceptance bench real-data lock clean
 .DEFAULT_GOAL := help
 
 help: ## show the targets
@@ -65,6 +65,9 @@ acceptance: $(VENV)/.installed-dev ## write docs/acceptance.md from the tests' m
 
 bench: $(VENV)/.installed-dev ## measure speed as ratios within one run
 	$(BIN)/python -m bench
+
+real-data: $(VENV)/.installed-dev ## count what the experts find in a folder of real tables: make real-data TABLES=folder
+	$(BIN)/python -m bench.real_data $(TABLES) docs/real-data.md
 
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-header --no-annotate --no-emit-index-url --no-emit-find-links --upgrade
