@@ -28,10 +28,11 @@ TRIED = re.compile(
 EACH = """
 import json, os, sys, tempfile
 import moot.cli.research, moot.main
+from moot.modules.market_data.domain.facts import NEWS
 from moot.modules.market_data.infrastructure.demo.provider import DemoMarket
 from moot.shared.domain.clock import SystemClock
 
-DemoMarket(1, SystemClock())._all()._news_of("900001.DEMO")  # what takes each of them a second
+DemoMarket(1, SystemClock())._all().all_of(NEWS, "900001.DEMO")  # what takes each of them a second
 told = []
 for code, *arguments in json.loads(sys.argv[1]):
     with tempfile.TemporaryFile("w+", encoding="utf-8") as out, tempfile.TemporaryDirectory() as home:

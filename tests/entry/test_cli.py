@@ -110,6 +110,7 @@ def test_json_is_the_rest_body_and_nothing_else(installed_moot):
         "audit_gaps",
         "usage",
         "notices",
+        "data_until",
     ]
 
 

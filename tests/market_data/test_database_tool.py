@@ -140,9 +140,10 @@ async def test_a_day_ends_where_it_does_for_research(
         for moment in (late.astimezone(UTC), (late + timedelta(microseconds=1)).astimezone(UTC))
     ]
     seen = []
-    for bar in bars:  # the second takes the place of the first
-        Lake(folder).store(BARS, CODE, [bar], covered=None, at=AS_OF)
-        door = SqlDoor(tool(folder).tool, Permission(), FixedClock(AS_OF))
+    for number, bar in enumerate(bars):
+        own = folder.with_name(f"lake{number}")
+        Lake(own).store(BARS, CODE, [bar], covered=None, at=AS_OF)
+        door = SqlDoor(tool(own).tool, Permission(), FixedClock(AS_OF))
         door.tool.market = market
         asked = {"sql": "SELECT trade_date FROM bars", "as_of": MONDAY}
         result = await door.query(asked, requester="desk", workspace="default", locale="en-US")

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from moot.modules.market_data.domain.facts import BARS, COMPANIES, DATASETS, Dataset
 from moot.modules.market_data.domain.peers import Measures, Sight
 from moot.modules.market_data.domain.provider import (
+    A_DAY,
     Batch,
     CompanyLookup,
     FactStore,
@@ -35,6 +36,8 @@ BY_REQUEST = ("akshare", "yfinance")
 """Sources that need no token, and are asked once a setting names them."""
 FRESH_FOR = timedelta(hours=20)
 """What comes whole, and days that are not complete yet, are fetched again after this long."""
+LATE_BAR = timedelta(hours=1)
+"""A bar that is not there on the evening of its day is not asked for again before that."""
 PUBLISHED_AT_HOUR = 18
 """Exchange time: before it, the day is not over for a source of daily figures."""
 AT_ONCE = 8
@@ -122,6 +125,8 @@ class SyncService:
         if dataset.whole:
             return [] if fresh else [asked]
         complete = _complete_until(dataset, market, now)
+        if dataset is BARS and now - kept.stored_at < LATE_BAR:
+            complete -= A_DAY
         asked = kept.widen(asked) if dataset is BARS else asked
         return [part for part in kept.find_missing(asked) if not fresh or part[0] <= complete]
 
