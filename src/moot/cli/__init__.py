@@ -4,6 +4,7 @@ What surrounds the commands is in the reader's language: the frame of their help
 """
 
 import gc
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -176,6 +177,7 @@ for _name in COMMANDS:
 
 def main() -> None:
     gc.set_threshold(*SELDOM)
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # they are looked for in every package there is
     app(prog_name="moot")
 
 
