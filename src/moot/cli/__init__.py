@@ -177,7 +177,7 @@ for _name in COMMANDS:
 
 def main() -> None:
     gc.set_threshold(*SELDOM)
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # they are looked for in every package there is
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # it looks for them in every package
     app(prog_name="moot")
 
 
