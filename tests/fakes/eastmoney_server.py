@@ -229,6 +229,9 @@ INDEX_SECIDS = {
 """The share, and indexes, which have days of their own in life and the share's here."""
 
 
+NAME = "贵州茅台"
+
+
 def _klines(path: str, query: dict[str, str]) -> str:
     """As the service sends them: `data` is null for a code nobody has, and JSONP where a callback was named."""
     lines = eastmoney_reports.FLOWS
@@ -308,7 +311,7 @@ def _articles(_path: str, query: dict[str, str]) -> str:
 def _shanghai(_path: str, query: dict[str, str]) -> str:
     names = {"SEC_NAME_FULL": "甲", "COMPANY_ABBR": "甲", "FULL_NAME": "甲股份有限公司"}
     listed = {
-        "1": [{"A_STOCK_CODE": "600519", "SEC_NAME_CN": "贵州茅台", "LIST_DATE": "20010827", **names}],
+        "1": [{"A_STOCK_CODE": "600519", "SEC_NAME_CN": NAME, "LIST_DATE": "20010827", **names}],
         "8": [{"A_STOCK_CODE": "688001", "SEC_NAME_CN": "华兴源创", "LIST_DATE": "20190722", **names}],
         "1,2,8": [
             {

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,13 +18,18 @@ from moot.modules.market_data.domain.provider import MarketDataProvider, Range
 from moot.modules.market_data.domain.series import was_st
 from moot.modules.market_data.infrastructure.calendars import trading_calendar
 from moot.modules.market_data.infrastructure.lake import Lake
+from moot.modules.market_data.infrastructure.providers.akshare import AkshareProvider
+from moot.modules.market_data.infrastructure.providers.outside import Pace
 from moot.shared.domain.errors import DecisionRejected
 from moot.shared.domain.facts import Company, DailyBar, NameSince, SpecialTreatment
 from moot.shared.domain.symbol import Market, Symbol
 from moot.shared.infrastructure.execution_context import ExecutionContext
+from tests.fakes import eastmoney_server
 from tests.fakes.clock import FixedClock
-from tests.fakes.market_data import FakeMarketDataProvider, a_bar, a_company
+from tests.fakes.market_data import a_bar, a_company
 from tests.fakes.tushare_server import NO_PERMISSION, TushareServer, provider
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of pandas, in the library
 
 CODE = "600519.SH"
 SHARE = Symbol.parse(CODE)
@@ -77,8 +83,17 @@ async def by_tushare(bars: list[DailyBar], name: str) -> AsyncIterator[MarketDat
 
 @asynccontextmanager
 async def by_akshare(bars: list[DailyBar], name: str) -> AsyncIterator[MarketDataProvider]:
-    company = a_company(CODE, name=name, list_date=date(2001, 8, 27), source="akshare")
-    yield FakeMarketDataProvider(directory=[company], bars=bars, name="akshare")
+    """The pages of Eastmoney and the exchanges have no line on a suspended day either, and no mark but the name."""
+    pytest.importorskip("akshare", reason="the akshare extra is not installed")
+    lines = [
+        f"{b.trade_date},{b.open},{b.close},{b.high},{b.low},1,{b.amount},0.00,0.00,0.00,0.10" for b in bars
+    ]
+    with eastmoney_server.eastmoney_server() as pages, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(eastmoney_server, "KLINES", lines)
+        patch.setattr(eastmoney_server, "NAME", name)
+        patch.setattr("akshare.request.time", SimpleNamespace(sleep=lambda _: None))
+        pages.redirect(patch)
+        yield AkshareProvider(pace=Pace(calls=100, per_seconds=0.01, concurrency=4), pauses=(0.0,))
 
 
 SOURCES: dict[str, Any] = {"tushare": by_tushare, "akshare": by_akshare}
