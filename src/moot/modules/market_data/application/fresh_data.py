@@ -82,16 +82,13 @@ class FreshData(MarketData):
     ) -> int:
         """In the unit of the limit: days, or the sessions after `day` on which the share was not suspended."""
         today = min(end, symbol.local_date(as_of))
-        days = (today - day).days
-        if limit.sessions is None or days <= limit.sessions:
-            return days
-        sessions = self.calendar_of(symbol.market).count(day + A_DAY, today)
-        if sessions <= limit.sessions or dataset is BARS or not dataset.by_symbol:
-            return sessions
+        age = limit.measure(day, today, self.calendar_of(symbol.market))
+        if age <= limit.most or limit.sessions is None or dataset is BARS or not dataset.by_symbol:
+            return age
         with suppress(Unavailable):
             bars = await super().read_known(BARS, symbol, as_of, day + A_DAY, today)
-            sessions -= sum(bar.suspended for bar in bars)
-        return sessions
+            age -= sum(bar.suspended for bar in bars)
+        return age
 
 
 def _refuse(dataset: Dataset[F], limit: Age, symbol: Symbol, day: date, age: int) -> StaleData:

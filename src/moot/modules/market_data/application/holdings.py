@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from moot.modules.market_data.domain.facts import DATASETS, Age
-from moot.modules.market_data.domain.provider import A_DAY, Coverage
+from moot.modules.market_data.domain.provider import Coverage, home_of
 from moot.modules.market_data.domain.trading_rules import TradingCalendar
-from moot.shared.domain.symbol import TIME_ZONES, Market, Symbol
+from moot.shared.domain.symbol import TIME_ZONES, Market
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,6 @@ def hold(kept: Coverage, now: datetime, calendar_of: Callable[[Market], TradingC
     limit, day, subject = DATASETS[kept.dataset].limit, kept.newest, kept.subject
     if limit is None or day is None:
         return Holding(kept, limit)
-    market = Market(subject) if subject in list(Market) else Symbol.parse(subject).market
+    market = home_of(subject)
     today = now.astimezone(TIME_ZONES[market]).date()
-    by_session = limit.sessions is not None and day < today
-    age = calendar_of(market).count(day + A_DAY, today) if by_session else (today - day).days
-    return Holding(kept, limit, age)
+    return Holding(kept, limit, limit.measure(day, today, calendar_of(market)))

@@ -137,10 +137,9 @@ class MarketData:
             return bars
         earlier = series.find_earlier(bars, bars.covered, calendar, start)
         before = (await source.read(facts.BARS, symbol.text, *earlier))[-1:] if earlier else []
-        companies: Sequence[Company] = ()
+        company: Company | None = None
         with suppress(Unavailable):  # a list that cannot be had leaves what the bars tell themselves
-            companies = await source.read(facts.COMPANIES, symbol.market.value)
-        company = next((company for company in companies if company.symbol == symbol.text), None)
+            company = await self.directory.listed(symbol)
         whole = series.make_whole([*before, *bars], bars.covered, calendar, company)
         return Batch(bar for bar in whole if bar.trade_date >= start)
 

@@ -252,7 +252,7 @@ def _known_until(dataset: Dataset[Any], market: Market, batch: Batch[Any], now: 
     on which the share was suspended."""
     until = _complete_until(dataset, market, now)
     tonight = dataset is BARS and until.weekday() < 5 and until == now.astimezone(TIME_ZONES[market]).date()
-    return until - timedelta(days=1) if tonight and until not in {b.trade_date for b in batch} else until
+    return until - A_DAY if tonight and until not in {b.trade_date for b in batch} else until
 
 
 def last_day(market: Market, now: datetime) -> date:

@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 from pydantic import BaseModel, Field
 
 from moot.modules.market_data.domain.texts import SAY
+from moot.modules.market_data.domain.trading_rules import TradingCalendar
 from moot.shared.domain.facts import (
     Company,
     DailyBar,
@@ -52,13 +53,20 @@ class Age:
     def most(self) -> int:
         return self.sessions or self.days or 0
 
+    def measure(self, day: date, today: date, calendar: TradingCalendar) -> int:
+        """How old that day is, in the unit of the limit."""
+        if self.sessions is None or day >= today:
+            return (today - day).days
+        return calendar.count(day + timedelta(days=1), today)
+
 
 M_co = TypeVar("M_co", bound=BaseModel, covariant=True)
 
 
 @dataclass(frozen=True)
 class Dataset(Generic[M_co]):
-    """`key` names a row; where two rows share it, the one stored later holds. `day` orders them, oldest first.
+    """`key` names a row; of rows that share it, the one known first holds, or else the one stored last. `day` orders
+    them, oldest first.
 
     A restated report is another version, not the same row: its key has the moment it became known. `by_symbol`: kept
     per symbol, otherwise per market. `whole`: comes all at once, otherwise for a range of days. `late_by` is how long

@@ -13,12 +13,18 @@ from moot.modules.market_data.domain.texts import SAY
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.facts import Company
 from moot.shared.domain.messages import LOG_LOCALE, Locale, Message, shorten
+from moot.shared.domain.symbol import Market, Symbol
 
 Range = tuple[date, date]
 """Two days, both included."""
 A_DAY = timedelta(days=1)
 NO_DAY = "not a day: "
 """Before what stands where a day should, so that nobody takes it for one."""
+
+
+def home_of(subject: str) -> Market:
+    """The market that a subject is of, or is itself."""
+    return Market(subject) if subject in list(Market) else Symbol.parse(subject).market
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from polars.exceptions import PanicException, PolarsError
 from pydantic import AwareDatetime, BaseModel, TypeAdapter
 
 from moot.modules.market_data.domain.facts import BARS, COMPANIES, DATASETS, Dataset
-from moot.modules.market_data.domain.provider import A_DAY, Batch, Coverage, Range
+from moot.modules.market_data.domain.provider import A_DAY, Batch, Coverage, Range, home_of
 from moot.modules.market_data.domain.seams import CountGap, Point, find_scales
 from moot.modules.market_data.domain.series import date_spell
 from moot.modules.market_data.domain.texts import SAY
@@ -65,7 +65,7 @@ class Lake:
         self, dataset: Dataset[M], subject: str, start: date = date.min, end: date = date.max
     ) -> Batch[M]:
         """Every version of every report. The list of a market's companies is shared by all who read it."""
-        path, where = self._path(dataset, subject), _filter_of(dataset, _market_of(subject), start, end)
+        path, where = self._path(dataset, subject), _filter_of(dataset, home_of(subject), start, end)
         if dataset.whole and not dataset.by_symbol:
             return await asyncio.to_thread(self._read_list, dataset, path)
         return await asyncio.to_thread(_facts, dataset, path, where, end)
@@ -87,7 +87,8 @@ class Lake:
         covered: Range | None,
         at: datetime,
     ) -> None:
-        """Merge `facts` into the file of `subject`, a symbol or a market; what is stored later holds.
+        """Merge `facts` into the file of `subject`, a symbol or a market. Of rows with one key, the one known first
+        holds, or else the one stored last.
 
         News without a symbol stays with the one it came with. Bars are brought to one base of factors, or refused.
         One writer at a time per file, over all processes; the lock file stays: removing it would let two in.
@@ -102,10 +103,10 @@ class Lake:
             if path.exists():
                 kept, ranges = frame_in(path, dataset), [*ranges, *coverage_of(path).ranges]
             if dataset is BARS:
-                calendar = trading_calendar(_market_of(subject))
+                calendar = trading_calendar(home_of(subject))
                 frame = _join_bars(path.stem, kept, frame, partial(_count_gap, calendar, ranges))
             elif dataset is COMPANIES:
-                frame = _date_spells(kept, facts, at.astimezone(TIME_ZONES[_market_of(subject)]).date())
+                frame = _date_spells(kept, facts, at.astimezone(TIME_ZONES[home_of(subject)]).date())
             frame = _settle(pl.concat([kept, frame]), dataset)
             frame = frame.sort(dataset.day, *dataset.key)
             coverage = Coverage(
@@ -115,7 +116,7 @@ class Lake:
                 rows=frame.height,
                 sources=tuple(frame["source"].unique().sort()),
                 stored_at=at,
-                newest=_find_newest(frame[dataset.day], _market_of(subject)),
+                newest=_find_newest(frame[dataset.day], home_of(subject)),
             )
             replace(path, frame, coverage)
 
@@ -130,7 +131,7 @@ class Lake:
 
     def _path(self, dataset: Dataset[BaseModel], subject: str) -> Path:
         """Only a symbol Moot can spell, or a market, names a file: nothing else gets into a path."""
-        name = Symbol.parse(subject).text if dataset.by_symbol else _market_of(subject).value
+        name = Symbol.parse(subject).text if dataset.by_symbol else home_of(subject).value
         return self._folder / dataset.name / f"{name}{SUFFIX}"
 
 
@@ -208,10 +209,6 @@ def _filter_of(dataset: Dataset[BaseModel], market: Market, start: date, end: da
     if schema_of(dataset.model)[dataset.day] != pl.Date:
         day = day.dt.convert_time_zone(TIME_ZONES[market].key).dt.date()
     return day.is_between(start, end)
-
-
-def _market_of(subject: str) -> Market:
-    return Market(subject) if subject in list(Market) else Symbol.parse(subject).market
 
 
 def files_of(folder: Path, dataset: Dataset[BaseModel]) -> list[Path]:

@@ -19,7 +19,7 @@ from moot.modules.market_data.domain import facts
 from moot.modules.market_data.domain.facts import Dataset
 from moot.modules.market_data.domain.provider import Batch, NotOffered, Range, Refusal
 from moot.modules.market_data.infrastructure.providers import akshare_reports, akshare_rows, outside, rows
-from moot.modules.market_data.infrastructure.providers.akshare_reports import EARNERS, NextSession, Report
+from moot.modules.market_data.infrastructure.providers.akshare_reports import EARNERS, Report
 from moot.modules.market_data.infrastructure.providers.akshare_rows import (
     AKSHARE,
     INDEX_QUOTES,
@@ -65,7 +65,7 @@ class AkshareProvider(outside.LibrarySource):
     hosts: ClassVar = {SINA: outside.Pace(calls=1, per_seconds=0.5, concurrency=1)}
     lacks = (facts.MARGIN,)
 
-    def __init__(self, *, next_session: NextSession = akshare_reports.next_weekday, **limits: Any) -> None:
+    def __init__(self, *, next_session: rows.NextSession = rows.next_weekday, **limits: Any) -> None:
         self._next_session = next_session
         super().__init__(**limits)
 

@@ -6,7 +6,7 @@ dates are days, and what is dated is out by the evening of that day. Unlocks are
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import date, time, timedelta
+from datetime import date, time
 from typing import Any
 
 from moot.modules.market_data.domain import facts
@@ -14,9 +14,9 @@ from moot.modules.market_data.domain.facts import Dataset
 from moot.modules.market_data.infrastructure.providers import rows
 from moot.modules.market_data.infrastructure.providers.akshare_rows import AKSHARE, columns_of
 from moot.modules.market_data.infrastructure.providers.outside import Row
+from moot.modules.market_data.infrastructure.providers.rows import NextSession
 from moot.shared.domain.symbol import Market
 
-NextSession = Callable[[date], date]
 BEFORE_OPENING, CLOSE = time(9), rows.CLOSE_AND_RELEASE[Market.CN][0]
 TEN_THOUSAND, PER_TEN_SHARES = 10_000, 0.1
 IMPLEMENTED = "实施分配"
@@ -128,7 +128,7 @@ def _express(told: Row, raw: Row, later: NextSession) -> Row:
 
 def _pledge(told: Row, _raw: Row, next_session: NextSession) -> Row:
     """Counted at the end of a week, out in the session after it."""
-    return {**told, **_later(told.get("day"), next_session, rows.ANNOUNCED_BY)}
+    return {**told, **AKSHARE.tell_next_session(told.get("day"), next_session, rows.ANNOUNCED_BY)}
 
 
 def _trade(told: Row, raw: Row, next_session: NextSession) -> Row:
@@ -145,27 +145,13 @@ def _trade(told: Row, raw: Row, next_session: NextSession) -> Row:
 
 def _northbound(told: Row, _raw: Row, next_session: NextSession) -> Row:
     """What is held by way of Hong Kong is told the morning after."""
-    return {**told, **_later(told.get("trade_date"), next_session, BEFORE_OPENING)}
-
-
-def _later(day: Any, next_session: NextSession, at: time) -> Row:
-    """The times of what is counted at the close and told in the next session; none where the day is none."""
-    if not isinstance(day, date):
-        return {}
-    return {
-        "event_time": AKSHARE.moment(day, CLOSE),
-        "available_at": AKSHARE.moment(next_session(day), at),
-    }
+    return {**told, **AKSHARE.tell_next_session(told.get("trade_date"), next_session, BEFORE_OPENING)}
 
 
 def last_full_year(day: date) -> str:
     """The question for the one that everybody has reported by `day`."""
     reported = day > rows.statutory_deadline(date(day.year - 1, 12, 31), Market.CN)
     return f"(REPORTDATE='{day.year - (1 if reported else 2)}-12-31')"
-
-
-def next_weekday(day: date) -> date:
-    return day + timedelta(days=max(1, 7 - day.weekday()) if day.weekday() >= 4 else 1)
 
 
 NORTHBOUND = Report(
@@ -232,7 +218,7 @@ UNLOCK: rows.Columns = {
 
 def unlock(symbol: str, row: Row) -> Row:
     told = rows.read_columns(facts.UNLOCKS, UNLOCK, row)
-    return _announced({"symbol": symbol, "source": AKSHARE.name, **told}, row, next_weekday)
+    return _announced({"symbol": symbol, "source": AKSHARE.name, **told}, row, rows.next_weekday)
 
 
 FLOW = columns_of("trade_date=f51 net_inflow=f52")

@@ -24,11 +24,11 @@ from uuid import UUID
 from pydantic import BaseModel
 
 from moot.modules.market_data.domain.facts import Dataset
-from moot.modules.market_data.domain.provider import Batch, NotOffered, screen
+from moot.modules.market_data.domain.provider import Batch, NotOffered, home_of, screen
 from moot.modules.market_data.domain.texts import SAY
 from moot.shared.domain.errors import AppError, Unavailable
 from moot.shared.domain.guard import Dependency, Guard, LeftAlone, let_through
-from moot.shared.domain.symbol import Market, Symbol
+from moot.shared.domain.symbol import Market
 from moot.shared.infrastructure.call_audit import ExternalCalls
 
 T = TypeVar("T")
@@ -144,8 +144,7 @@ class OutsideSource(ABC):
         return Batch(batch, (*batch.refused, *told.refused), partial=told.partial)
 
     def _require_market(self, subject: str) -> None:
-        there = subject if subject in list(Market) else Symbol.parse(subject).market
-        if there != self.market:
+        if home_of(subject) != self.market:
             raise NotOffered(
                 SAY("outside.market", source=self.name, market=self.market.value, symbol=subject)
             )

@@ -6,7 +6,7 @@ those of the market, for the sources that tell a day but no time of day.
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
@@ -18,6 +18,7 @@ from moot.modules.market_data.domain.facts import COMPANIES, Dataset
 from moot.modules.market_data.domain.provider import NO_DAY
 from moot.modules.market_data.infrastructure.lake import schema_of
 from moot.modules.market_data.infrastructure.providers.outside import Row
+from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.facts import Observed
 from moot.shared.domain.symbol import TIME_ZONES, Market
 
@@ -72,6 +73,20 @@ class Source:
         announced = row.get("announced_on") or statutory_deadline(day, self.market)
         return row | {"announced_on": announced, "event_time": close, "available_at": self.moment(announced)}
 
+    def tell_next_session(self, day: Any, next_session: "NextSession", at: time) -> dict[str, Any]:
+        """The times of what is counted at the close and told in the next session; none where the day is none.
+
+        Where the exchange has not told its days yet, the next weekday stands for it.
+        """
+        if not isinstance(day, date):
+            return {}
+        try:
+            following = next_session(day)
+        except Unavailable:
+            following = next_weekday(day)
+        close, _ = CLOSE_AND_RELEASE[self.market]
+        return {"event_time": self.moment(day, close), "available_at": self.moment(following, at)}
+
     def moment(self, on: Any, at: time = ANNOUNCED_BY) -> datetime | None:
         return moment(on, at, self.market) if isinstance(on, date) else None
 
@@ -85,6 +100,13 @@ class Source:
             return None
         zoned = found if found.tzinfo else found.replace(tzinfo=TIME_ZONES[self.market])
         return zoned.astimezone(UTC)
+
+
+NextSession = Callable[[date], date]
+
+
+def next_weekday(day: date) -> date:
+    return day + timedelta(days=1 if day.weekday() < 4 else 7 - day.weekday())
 
 
 def read_columns(

@@ -17,10 +17,10 @@ from moot.modules.market_data.domain import facts
 from moot.modules.market_data.domain.facts import Dataset
 from moot.modules.market_data.domain.provider import Batch, Missing, NotOffered
 from moot.modules.market_data.domain.texts import SAY
-from moot.modules.market_data.infrastructure.providers import outside, tushare_deep, tushare_rows
+from moot.modules.market_data.infrastructure.providers import outside, rows, tushare_deep, tushare_rows
 from moot.modules.market_data.infrastructure.providers.outside import Reader, Row
 from moot.modules.market_data.infrastructure.providers.rows import LONGEST_HOLIDAY, MACRO_RELEASES, Series
-from moot.modules.market_data.infrastructure.providers.tushare_deep import NextSession, Tell
+from moot.modules.market_data.infrastructure.providers.tushare_deep import Tell
 from moot.modules.market_data.infrastructure.providers.tushare_rows import (
     FIGURES,
     SERIES,
@@ -77,10 +77,6 @@ INTERFACES: dict[Dataset[Any], Interface] = {
 }
 
 
-def _next_weekday(day: date) -> date:
-    return day + timedelta(days=1 if day.weekday() < 4 else 7 - day.weekday())
-
-
 class TushareProvider(outside.OutsideSource):
     """A-shares, their companies and the Chinese economy, as far as the token's permissions reach.
 
@@ -99,7 +95,7 @@ class TushareProvider(outside.OutsideSource):
         *,
         base_url: str = BASE_URL,
         client: Callable[[], httpx.AsyncClient] | None = None,
-        next_session: NextSession = _next_weekday,
+        next_session: rows.NextSession = rows.next_weekday,
         **limits: Any,
     ) -> None:
         self._next_session = next_session
@@ -112,10 +108,10 @@ class TushareProvider(outside.OutsideSource):
         self._reading_names = asyncio.Lock()
 
     def readers(self) -> dict[Dataset[Any], Reader]:
-        there = INTERFACES | tushare_deep.interfaces(self._following)
+        there = INTERFACES | tushare_deep.interfaces(self._next_session)
         several: dict[Dataset[Any], tuple[Iterable[str], Tell]] = {
             facts.REPORTS: (FIGURES, tushare_rows.report_rows),
-            **tushare_deep.several(self._following),
+            **tushare_deep.several(self._next_session),
         }
         return {
             facts.COMPANIES: self._companies,
@@ -223,12 +219,6 @@ class TushareProvider(outside.OutsideSource):
                     names[row.get("ts_code", "")].append(row)
                 self._names = (time.monotonic() + NAMES_HOLD, names)
             return self._names[1]
-
-    def _following(self, day: date) -> date:
-        """The next session; where the exchange has not told its days yet, the next weekday."""
-        with suppress(Unavailable):
-            return self._next_session(day)
-        return _next_weekday(day)
 
     async def _permitted(self, api: str, params: Mapping[str, Any]) -> list[Row]:
         """Every row there is; none where the token may not read it, for what does without."""

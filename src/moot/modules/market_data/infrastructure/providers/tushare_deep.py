@@ -6,7 +6,7 @@ Which columns they are made of is in the file beside: shares come in shares or i
 
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import date, time
+from datetime import time
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,12 @@ from moot.modules.market_data.infrastructure.providers.outside import Row
 from moot.modules.market_data.infrastructure.providers.rows import (
     ANNOUNCED_BY,
     Columns,
+    NextSession,
     known_from,
     read_columns,
     read_number,
 )
 from moot.modules.market_data.infrastructure.providers.tushare_rows import (
-    CLOSE,
     TEN_THOUSAND,
     TUSHARE,
     Interface,
@@ -29,7 +29,6 @@ from moot.modules.market_data.infrastructure.providers.tushare_rows import (
     report_rows,
 )
 
-NextSession = Callable[[date], date]
 Tables = Mapping[str, Iterable[Row]]
 Tell = Callable[[str, Tables], Iterable[Row]]
 _TOLD = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
@@ -70,7 +69,7 @@ def _notice(api: str, row: Row) -> Row:
 def pledge(row: Row, next_session: NextSession) -> Row:
     """Counted at the end of a week, out in the session after it."""
     told = _read(facts.PLEDGES, TABLES["pledge_stat"], row)
-    times = _later(told.get("day"), next_session, ANNOUNCED_BY)
+    times = TUSHARE.tell_next_session(told.get("day"), next_session, ANNOUNCED_BY)
     return {**told, "pledged_shares": _sum(PLEDGED, row), **times}
 
 
@@ -93,7 +92,7 @@ def holder_trade(row: Row) -> Row:
 def margin(row: Row, next_session: NextSession) -> Row:
     """Published in the morning of the session after."""
     told = _read(facts.MARGIN, TABLES["margin_detail"], row)
-    return told | _later(told.get("trade_date"), next_session, BEFORE_OPENING)
+    return told | TUSHARE.tell_next_session(told.get("trade_date"), next_session, BEFORE_OPENING)
 
 
 def flows(_: str, tables: Tables, next_session: NextSession) -> Iterator[Row]:
@@ -103,7 +102,11 @@ def flows(_: str, tables: Tables, next_session: NextSession) -> Iterator[Row]:
     )
     for day in moved | held:
         told = _read(facts.FLOWS, TABLES["hk_hold"], held.get(day) or moved[day])
-        times = _later(told.get("trade_date"), next_session, BEFORE_OPENING) if day in held else {}
+        times = (
+            TUSHARE.tell_next_session(told.get("trade_date"), next_session, BEFORE_OPENING)
+            if day in held
+            else {}
+        )
         net = _sum(LARGE_ORDERS, moved.get(day, {}))
         yield TUSHARE.tell(facts.FLOWS, {**told, "net_inflow": net, **times})
 
@@ -153,14 +156,6 @@ def _read(dataset: facts.Dataset[Any], columns: Columns, row: Row) -> dict[str, 
 
 def _announced(told: Row) -> Row:
     return {**told, **known_from(TUSHARE.moment(told.get("announced_on")))}
-
-
-def _later(day: Any, next_session: NextSession, at: time) -> dict[str, Any]:
-    """The times of what is counted at the close and told in the next session; none where the day is none."""
-    if not isinstance(day, date):
-        return {}
-    known = TUSHARE.moment(next_session(day), at)
-    return {"event_time": TUSHARE.moment(day, CLOSE), "available_at": known}
 
 
 def _sum(units: Mapping[str, int], row: Row) -> float | None:
