@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
-from uuid import UUID, uuid5
+from uuid import UUID
 from weakref import WeakValueDictionary
 
 import structlog
@@ -220,7 +220,8 @@ class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
 
 def _event_records(session_id: UUID, events: Iterable[SessionEvent]) -> list[Record]:
     def row(event: SessionEvent) -> dict[str, Any]:
-        return {"id": uuid5(session_id, str(event.seq)), "session_id": session_id, **dict(event)}
+        """Told twice it has the same id: that of its session with its number in the last digits."""
+        return {"id": UUID(int=session_id.int ^ event.seq), "session_id": session_id, **dict(event)}
 
     return [Record(EVENT, "insert", session_id, row(event)) for event in events]
 

@@ -256,8 +256,13 @@ class DecisionLog(Protocol):
         """Every decision made since that moment, oldest first, a page at a time."""
 
 
+SAID_AS_IT_IS = frozenset({type(None), str, bool})
+
+
 def plain(value: Any) -> Any:
     """As JSON can say it: numbers it has no words for, and whatever else it does not know, become text."""
+    if type(value) in SAID_AS_IT_IS:  # as most values are
+        return value
     said = value
     match value:
         case None | str() | bool():
