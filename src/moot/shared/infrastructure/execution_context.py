@@ -66,6 +66,8 @@ class ExecutionContext(BaseModel, frozen=True):
     lease_token: int | None = None
     node: str = ""
     feedback: dict[str, Any] | None = None
+    asked: Any = Field(default=None, exclude=True, repr=False)
+    """The coordinator's question, whole."""
     run: Any = Field(default=None, exclude=True, repr=False)
     """The coordinator's `Run`, which is told what happens on the way; None where nobody listens."""
     tally: InstanceOf[Tally] = Field(default_factory=Tally, exclude=True, repr=False)

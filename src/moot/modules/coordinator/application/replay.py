@@ -122,6 +122,7 @@ def _context(
         workspace=session.workspace_id,
         experts=tuple(request_of(session, past.nodes).panel),
         began_at=session.created_at,
+        asked=session,
         analyst="llm" if calls or "llm" in engines else "rubric" if "rubric" in engines else None,
         fallback="rubric" if "rubric" in engines else "none",
         searched=any(call["operation"] == WEB_SEARCH for call in others),

@@ -91,6 +91,7 @@ class Run:
             began_at=session.created_at,
             answers="live" if self.recorded is None else "resume",
             lease_token=self.lease_token,
+            asked=session,
             run=self,
             tally=self.tally,
         )

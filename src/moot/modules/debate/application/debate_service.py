@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Iterator
 
+from moot.modules.debate.domain.argument import Weighing, close
 from moot.modules.debate.domain.debate import (
     SAY,
     Advocate,
@@ -18,6 +19,7 @@ from moot.modules.debate.domain.debate import (
     UnknownSignal,
     combine,
 )
+from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.messages import Message
 
 __all__ = ["DebateInput", "DebateOutcomeDTO", "ExpertSummary", "UnknownSignal"]
@@ -60,6 +62,9 @@ def _outcome(
         bear_case=BearCase(**bear.model_dump(include=CASE), acknowledged_strengths=bear.acknowledged),
         evidence=debate_input.evidence,
         experts=list(debate_input.expert_summaries),
+        argument=close(
+            Weighing(debate_input.claims, [], frozenset(map(ExpertType, debate_input.expert_summaries)))
+        ),
     )
 
 

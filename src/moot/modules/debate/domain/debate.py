@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Protocol
 
 from pydantic import AwareDatetime, BaseModel, Field, StringConstraints
 
+from moot.shared.domain.claims import ArgumentGraph, Claim, Relation
 from moot.shared.domain.errors import AppError
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import EXPERT_TEXTS, STANCES, Direction
@@ -41,6 +42,8 @@ class DebateInput(Frozen):
     symbol: str = Field(min_length=1)
     expert_summaries: dict[str, ExpertSummary] = Field(min_length=1)
     evidence: list[Evidence] = []
+    claims: list[Claim] = []
+    rounds: int = Field(default=1, ge=1, le=3)
     locale: Locale = DEFAULT_LOCALE
     as_of: AwareDatetime | None = None
 
@@ -169,6 +172,7 @@ class DebateOutcomeDTO(Resolution):
     bear_case: BearCase
     evidence: list[Evidence]
     experts: list[str]
+    argument: ArgumentGraph
 
 
 def combine(*groundings: Grounding | None) -> Grounding | None:
@@ -193,3 +197,43 @@ class Advocate(Protocol):
 class Resolver(Protocol):
     async def resolve(self, debate_input: DebateInput, bull: Argument, bear: Argument) -> Resolution:
         """Weigh both pleas; a NEUTRAL has a confidence near 0.5."""
+
+
+class Turn(Frozen):
+    """What one side says in a round: claims of its own, and which claims it attacks or supports, and why.
+
+    By rule there is nothing new to say: the experts' claims and the schemes between them are on the table already.
+    """
+
+    claims: list[Claim] = []
+    relations: list[Relation] = []
+    core_thesis: str = ""
+    narrative_report: str = ""
+    engine: Engine = "rubric"
+    grounding: Grounding | None = None
+    warnings: list[str] = []
+
+
+class Speech(Frozen):
+    """What is said of an argument that has been weighed: the outcome is the argument's, the words are the speaker's."""
+
+    bull_case_summary: str = ""
+    bear_case_summary: str = ""
+    conflict_resolution: str = ""
+    narrative_report: str = ""
+    engine: Engine = "rubric"
+    grounding: Grounding | None = None
+    warnings: list[str] = []
+
+
+class Pleader(Protocol):
+    async def speak(self, debate_input: DebateInput, so_far: ArgumentGraph, last: Turn | None) -> Turn:
+        """One side's turn: `so_far` is all that was claimed before this round, `last` what the other side said in
+        the round before, to be answered; None in the first.
+        """
+
+
+class Narrator(Protocol):
+    async def explain(
+        self, debate_input: DebateInput, argument: ArgumentGraph, bull: Turn, bear: Turn
+    ) -> Speech: ...

@@ -1,9 +1,11 @@
 """The verdict: what the judge is given, what it rules at which prices and in which words, and when it must not."""
 
 from collections.abc import Mapping, Sequence
+from datetime import date
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol, Self
+from uuid import UUID
 
 from pydantic import (
     AwareDatetime,
@@ -15,6 +17,7 @@ from pydantic import (
     model_validator,
 )
 
+from moot.shared.domain.claims import ArgumentGraph, Holder, PastVerdict
 from moot.shared.domain.errors import AppError
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import Direction, ExpertType
@@ -99,6 +102,9 @@ class JudgeInput(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
     key_disagreements: list[str]
     conflict_resolution: str
     evidence: list[Evidence] = []
+    argument: ArgumentGraph | None = None
+    previous: PastVerdict | None = None
+    holder: Holder | None = None
     experts_asked: int = Field(default=0, ge=0)
     experts_heard: int = Field(default=0, ge=0)
     locale: Locale = DEFAULT_LOCALE
@@ -136,9 +142,72 @@ class Ruling(BaseModel, frozen=True, allow_inf_nan=False):
         return position
 
 
-class Verdict(Ruling, extra="forbid"):
-    """`warnings` are about the text; `grounding` is None if nothing had to be checked."""
+class Forecast(BaseModel, frozen=True, extra="forbid"):
+    """How likely the share is to beat the benchmark over that many sessions; `n` past outcomes stand behind it."""
 
+    horizon: int
+    benchmark: str
+    probability: Fraction
+    n: int
+    method: str
+
+
+class Quote(BaseModel, frozen=True, extra="forbid"):
+    """The price a verdict was given at, and the session it is of."""
+
+    value: float
+    day: date
+
+
+class Sizing(BaseModel, frozen=True, extra="forbid"):
+    """What a position follows from, each a factor from 0 to 1; None: not known, and counted as caution."""
+
+    conviction: Fraction
+    volatility: float | None
+    days_to_sell: float | None
+    lot: int | None
+
+
+class NextDate(BaseModel, frozen=True, extra="forbid"):
+    day: date
+    what: str
+
+
+class Moved(BaseModel, frozen=True, extra="forbid"):
+    """A claim that came (`before` None), went (`after` None) or changed: how far it pulls, for (+) or against (-)."""
+
+    claim: str
+    says: str
+    before: float | None
+    after: float | None
+
+
+class Since(BaseModel, frozen=True, extra="forbid"):
+    """What changed against the last verdict on the symbol, what moved most first."""
+
+    session_id: UUID
+    as_of: AwareDatetime
+    action: Action
+    confidence: Fraction
+    moved: list[Moved]
+
+
+class Verdict(Ruling, extra="forbid"):
+    """`warnings` are about the text; `grounding` is None if nothing had to be checked.
+
+    `headline` is the first line, in words that a reader must not miss; `would_change` is what refutes the verdict.
+    `grave` are facts that forbid a purchase. `advice` is for the holder who asked.
+    """
+
+    headline: str = ""
+    forecast: Forecast | None = None
+    price: Quote | None = None
+    sizing: Sizing | None = None
+    would_change: list[str] = []
+    next_dates: list[NextDate] = []
+    grave: list[str] = []
+    since: Since | None = None
+    advice: str | None = None
     levels: Levels
     engine: Literal["rubric", "llm"]
     grounding: Grounding | None = None

@@ -23,12 +23,13 @@ from moot.modules.research.domain.evidence import (
     write_evidence,
 )
 from moot.modules.research.domain.facts import SAY, Case, Cited, MarketFacts
-from moot.modules.research.domain.rubric import Scorecard, Voice, load_rules
+from moot.modules.research.domain.rubric import Scorecard, Voice, load_rules, make_claims
+from moot.shared.domain.claims import Claim
 from moot.shared.domain.errors import AppError, InvalidInput, Unavailable
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.facts import DailyBar
-from moot.shared.domain.messages import Catalogue, Locale, Message
+from moot.shared.domain.messages import LOCALES, Catalogue, Locale, Message
 from moot.shared.domain.symbol import Market, Symbol
 from moot.shared.domain.validation import refuse
 
@@ -214,6 +215,11 @@ class ExpertService(ABC, Generic[S, R]):
             return await self.judge_by_rule(snapshot, evidence, case)
         return await analyst(self, snapshot, evidence, case)
 
+    def _claim(self, snapshot: S, evidence: Sequence[Evidence]) -> list[Claim]:
+        """What the rubric finds, as claims in every language."""
+        cards = {locale: self.mark(snapshot, Voice(self.texts, snapshot, locale)) for locale in LOCALES}
+        return make_claims(self.expert, cards, evidence)
+
     async def _report(self, case: Case, snapshot: S, evidence: Sequence[Evidence]) -> dict[str, Any]:
         """The documented fields of the result, and beside them what it rests on."""
         opinion = await self._judge(case, snapshot, evidence)
@@ -223,6 +229,7 @@ class ExpertService(ABC, Generic[S, R]):
             "output": opinion.output,
             f"{self.expert.prefix}_indicators": snapshot.model_dump(mode="json"),
             "evidence": [item.model_dump(mode="json") for item in evidence],
+            "claims": [claim.model_dump(mode="json") for claim in self._claim(snapshot, evidence)],
             "engine": opinion.engine,
             "grounding": opinion.grounding and opinion.grounding.model_dump(mode="json"),
             "warnings": [*opinion.warnings, *self._remark(case)],

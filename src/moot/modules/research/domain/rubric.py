@@ -3,17 +3,21 @@ says it in the reader's language.
 """
 
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 from math import inf
 from pathlib import Path
+from string import Formatter
 from typing import Any, NamedTuple
 
 from moot.modules.research.domain.evidence import DimensionAnalysis, Snapshot
 from moot.modules.research.domain.facts import SAY, difference
+from moot.shared.domain.claims import Claim
+from moot.shared.domain.evidence import Evidence
+from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.messages import LIST_SEPARATOR, Catalogue, Locale
 from moot.shared.domain.units import Unit
 
@@ -46,11 +50,21 @@ class Voice:
     def __call__(self, key: str, /, **values: Any) -> str:
         return self._texts(key, **self._values | values).in_locale(self.locale)
 
+    def names_in(self, key: str) -> tuple[str, ...]:
+        """What the text names: that much of the snapshot it rests on."""
+        return _names(self._texts.texts(self.locale)[key])
+
     def prose(self, sentences: Iterable[str]) -> str:
         return self("glue").join(sentences)
 
     def list_names(self, names: Iterable[str]) -> str:
         return LIST_SEPARATOR[self.locale].join(names)
+
+
+@cache
+def _names(text: str) -> tuple[str, ...]:
+    fields = [field.partition(".")[0] for _, field, _, _ in Formatter().parse(text) if field]
+    return tuple(dict.fromkeys(fields))
 
 
 def show(value: Any, unit: Unit, locale: Locale) -> Any:
@@ -78,7 +92,8 @@ class Band(NamedTuple):
 class Rule:
     """One question to the data; `measure` names it in the snapshot, where None is no answer.
 
-    `of`: it is measured in per cent of another field; `less`: by what it is more than another.
+    `of`: it is measured in per cent of another field; `less`: by what it is more than another. `rests`: the fields it
+    goes by, where its sentence names none.
     """
 
     name: str
@@ -87,6 +102,7 @@ class Rule:
     dimension: str = ""
     of: str = ""
     less: str = ""
+    rests: tuple[str, ...] = ()
 
     @property
     def weight(self) -> float:
@@ -95,8 +111,11 @@ class Rule:
     def find(self, snapshot: Snapshot, say: Voice) -> "Finding":
         """The sentence of a finding is `<rule>.<band>` in the expert's catalogue."""
         name, band = say(f"{self.name}.name"), self.judge(snapshot)
-        text = say(f"{self.name}.{band.says}" if band else "no_data")
-        return Finding(name, text, band.points if band else None, self.weight, self.dimension)
+        if band is None:
+            return Finding(name, say("no_data"), None, self.weight, self.dimension, self.name)
+        kind = f"{self.name}.{band.says}"
+        rests = (*say.names_in(kind), *self.rests)
+        return Finding(name, say(kind), band.points, self.weight, self.dimension, self.name, kind, rests)
 
     def judge(self, snapshot: Snapshot) -> Band | None:
         value = self._value(snapshot)
@@ -134,13 +153,20 @@ COMPLETENESS = ((0.6, "sparse"), (0.95, "partial"), (inf, "full"))
 
 @dataclass(frozen=True)
 class Finding:
-    """What came of one rule: for (+), against (−), or no data (`points` is None)."""
+    """What came of one rule: for (+), against (−), or no data (`points` is None).
+
+    `id` tells it from the expert's other findings, `kind` says what it is, `rests` are the fields it goes by.
+    """
 
     name: str
     text: str
     points: float | None
     weight: float
     dimension: str = ""
+    id: str = ""
+    kind: str = ""
+    rests: tuple[str, ...] = ()
+    reported: bool = False
 
 
 @dataclass(frozen=True)
@@ -266,6 +292,37 @@ class Scorecard:
             completeness=f"{self.completeness:.2f}",
         )
         return "\n".join([*lines, *holes, total])
+
+
+STRENGTH_OF_A_POINT = 0.25
+
+
+def make_claims(
+    expert: ExpertType, cards: Mapping[Locale, Scorecard], evidence: Sequence[Evidence]
+) -> list[Claim]:
+    """What a rubric found as claims: the same card in each language. What rests on no evidence is no claim."""
+    known = {item.id: item for item in evidence}
+    claims = []
+    for told in zip(*(card.findings for card in cards.values()), strict=True):
+        found: Finding = told[0]
+        cited = [known[id_] for name in found.rests if (id_ := f"{expert.prefix}.{name}") in known]
+        if found.points is None or not cited:
+            continue
+        claims.append(
+            Claim(
+                id=f"{expert.prefix}.{found.id}",
+                kind=f"{expert.prefix}.{found.kind}",
+                expert=expert,
+                dimension=getattr(found.dimension, "name", found.dimension).lower(),
+                side="for" if found.points > 0 else "against" if found.points < 0 else "neither",
+                strength=min(1.0, abs(found.points) * STRENGTH_OF_A_POINT),
+                says={locale: finding.text for locale, finding in zip(cards, told, strict=True)},
+                evidence=list(dict.fromkeys(item.id for item in cited)),
+                as_of=max(item.as_of for item in cited),
+                reported=found.reported,
+            )
+        )
+    return claims
 
 
 def dimension_name(dimension: StrEnum, say: Voice) -> str:

@@ -39,6 +39,8 @@ class ExpertType(StrEnum):
     """How far each of its signals leans, from -1 (bear) to 1 (bull)."""
     sees_events: bool
     """What it argues with may still happen, so that a side can wait for it."""
+    dimensions: tuple[str, ...]
+    """What its claims are about; each counts alike."""
 
     def __new__(
         cls,
@@ -47,25 +49,38 @@ class ExpertType(StrEnum):
         fields: SummaryFields = PLAIN,
         stances: Mapping[str, float] = DIRECTIONS,
         sees_events: bool = False,
+        dimensions: tuple[str, ...] = (),
     ) -> "ExpertType":
         member = str.__new__(cls, name)
         member._value_ = name
         member.prefix, member.fields = prefix or name, fields
         member.stances, member.sees_events = stances, sees_events
+        member.dimensions = dimensions or (member.prefix,)
         return member
 
-    TECHNICAL_ANALYST = "technical_analyst", "technical"
+    TECHNICAL_ANALYST = (
+        "technical_analyst",
+        "technical",
+        PLAIN,
+        DIRECTIONS,
+        False,
+        ("trend", "momentum", "volume", "range"),
+    )
     FINANCIAL_AUDITOR = (
         "financial_auditor",
         "financial",
         PLAIN,
         {"STRONG_BULLISH": 1.0, **DIRECTIONS, "STRONG_BEARISH": -1.0},
+        False,
+        ("earnings_quality", "efficiency", "returns", "solvency", "growth"),
     )
     VALUATION_MODELER = (
         "valuation_modeler",
         "valuation",
         SummaryFields("valuation_verdict", "confidence_score", "reasoning_summary", "risk_factors"),
         {"Undervalued": 0.7, "Fair": 0.0, "Overvalued": -0.7},
+        False,
+        ("price", "quality"),
     )
     MACRO_INTELLIGENCE = (
         "macro_intelligence",
@@ -73,6 +88,7 @@ class ExpertType(StrEnum):
         SummaryFields("macro_environment", "confidence_score", "macro_summary", "key_risks"),
         {"Favorable (有利)": 0.7, "Neutral (中性)": 0.0, "Unfavorable (不利)": -0.7},
         True,
+        ("monetary", "policy", "economy", "industry"),
     )
     CATALYST_DETECTIVE = (
         "catalyst_detective",
@@ -82,6 +98,7 @@ class ExpertType(StrEnum):
         ),
         {"Positive (正面催化)": 0.7, "Neutral (中性)": 0.0, "Negative (负面催化)": -0.7},
         True,
+        ("company", "industry", "sentiment", "earnings"),
     )
 
 

@@ -7,6 +7,7 @@ from uuid import UUID
 from pydantic import AwareDatetime, BaseModel, Field, StrictBool, model_validator
 
 from moot.modules.coordinator.domain.model.enums import ExpertType
+from moot.shared.domain.claims import Holder, Move, PastVerdict
 from moot.shared.domain.ids import LAST_PAGE, MOST_PER_PAGE
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
 from moot.shared.domain.moments import Moment
@@ -36,6 +37,13 @@ class Question(BaseModel, frozen=True):
         description="what was known then: a day (its end, on the exchange) or a moment with zone",
     )
     locale: Locale = DEFAULT_LOCALE
+    rounds: int = Field(
+        default=1, ge=1, le=3, description="how often bull and bear speak, where a model argues; 1 to 3"
+    )
+    holder: Holder | None = Field(
+        default=None,
+        description="who asks: what they hold, for how long, at what risk; changes the advice only",
+    )
     max_cost: float | None = Field(
         default=None,
         gt=0,
@@ -52,6 +60,10 @@ class Asked(Question):
     workspace_id: str = DEFAULT_WORKSPACE
     parent_session_id: UUID | None = None
     retry_count: int = 0
+    contest: list[Move] = Field(default_factory=list)
+    """What is changed in the argument of the parent: then this is a what-if."""
+    previous: PastVerdict | None = None
+    """The last verdict on the symbol when this was asked."""
 
     def pick_asked(self) -> dict[str, Any]:
         """This much of it, for another model that has it too."""

@@ -19,6 +19,7 @@ from moot.modules.debate.container import DebateContainer
 from moot.modules.judge.application.judge_service import JudgeInput, VerdictAbstained
 from moot.modules.judge.container import JudgeContainer
 from moot.modules.research.container import ResearchContainer
+from moot.shared.domain.claims import Claim
 from moot.shared.domain.clock import SystemClock
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.validation import validate
@@ -66,10 +67,13 @@ class DebateGatewayAdapter(Gateway[DebateContainer], IDebateGateway):
         succeeded = {ExpertType(name): result for name, result in expert_results.items() if result}
         summaries = {expert.value: summarise(expert, result) for expert, result in succeeded.items()}
         found = [item for result in succeeded.values() for item in result.get("evidence", [])]
+        claims = [claim for result in succeeded.values() for claim in result.get("claims", [])]
         debate = DebateInput(
             symbol=symbol,
             expert_summaries={name: ExpertSummary(**said._asdict()) for name, said in summaries.items()},
             evidence=[Evidence.model_validate(item) for item in found],
+            claims=[Claim.model_validate(claim) for claim in claims],
+            rounds=getattr(current_context().asked, "rounds", 1),
             **_setting(),
         )
         return (await self._container().debate_service().run(debate)).model_dump(mode="json")
@@ -86,6 +90,9 @@ class JudgeGatewayAdapter(Gateway[JudgeContainer], IJudgeGateway):
             bear_thesis=debate_outcome["bear_case"]["core_thesis"],
             risk_factors=[row["risk"] for row in debate_outcome["risk_matrix"]],
             evidence=debate_outcome.get("evidence", []),
+            argument=debate_outcome.get("argument"),
+            previous=getattr(current_context().asked, "previous", None),
+            holder=getattr(current_context().asked, "holder", None),
             experts_asked=len(current_context().experts),
             experts_heard=len(debate_outcome.get("experts", [])),
             **_setting(),

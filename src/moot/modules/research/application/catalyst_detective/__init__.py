@@ -23,6 +23,7 @@ from moot.modules.research.domain.evidence import Confidence, DimensionAnalysis,
 from moot.modules.research.domain.facts import COMMON, Case
 from moot.modules.research.domain.rubric import Finding, Scorecard, Voice, dimension_name
 from moot.shared.domain import units
+from moot.shared.domain.claims import Claim
 from moot.shared.domain.datasets import DataUntil
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import ExpertType
@@ -88,6 +89,7 @@ class CatalystDetectiveAgentResult(BaseModel, frozen=True):
     catalyst_context: CatalystContext
     narrative_report: str
     evidence: list[Evidence]
+    claims: list[Claim] = []
     engine: Engine
     grounding: Grounding | None = None
     warnings: list[str] = []
@@ -133,7 +135,9 @@ def _findings(context: CatalystContext, dimension: CatalystDimension, say: Voice
     for event in events:
         impact = say(f"impact.{event.category}")
         text = say("event", published=event.published, title=event.title, impact=impact)
-        found.append(Finding(name, text, event.points, event.weight, dimension))
+        place = f"event.{context.events.index(event) + 1}"
+        told = (place, event.category, (place,), True)
+        found.append(Finding(name, text, event.points, event.weight, dimension, *told))
     return found
 
 
@@ -211,6 +215,7 @@ class CatalystDetectiveService(ReportedService[CatalystContext, CatalystResult])
             catalyst_context=context,
             narrative_report=opinion.result.narrative_report,
             evidence=evidence,
+            claims=self._claim(context, evidence),
             engine=opinion.engine,
             grounding=opinion.grounding,
             warnings=[*opinion.warnings, *self._remark(case)],

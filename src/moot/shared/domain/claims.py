@@ -1,0 +1,117 @@
+"""What an expert asserts, for or against buying, and the evidence it rests on; the argument that a debate makes of
+it, and how somebody may contest it.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+from uuid import UUID
+
+from pydantic import AwareDatetime, BaseModel, Field
+
+from moot.shared.domain.experts import Direction, ExpertType
+from moot.shared.domain.messages import Locale
+
+Side = Literal["for", "against", "neither"]
+Author = Literal["rubric", "llm", "person"]
+Strength = Annotated[float, Field(ge=0, le=1)]
+SIGNS: Mapping[Side, int] = {"for": 1, "against": -1, "neither": 0}
+
+
+class Claim(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
+    """`id` is dotted and unique in a session (`technical.rsi`); `kind` names what is asserted, whoever it is about
+    (`technical.rsi.oversold`); `dimension` is one of its expert's.
+
+    `says` is in every language of the desk, or in the one its author writes. `evidence` are ids, `as_of` is the
+    newest of them. `reported`: it rests on what others wrote, and on nothing that code could check.
+    """
+
+    id: str
+    kind: str
+    expert: ExpertType
+    dimension: str
+    side: Side
+    strength: Strength
+    says: dict[Locale, str] = Field(min_length=1)
+    evidence: list[str] = Field(min_length=1)
+    as_of: AwareDatetime
+    reported: bool = False
+    by: Author = "rubric"
+
+    def text(self, locale: Locale) -> str:
+        """In that language, or in the one there is."""
+        return self.says.get(locale) or next(iter(self.says.values()))
+
+    @property
+    def pull(self) -> float:
+        """Positive for it, negative against it."""
+        return SIGNS[self.side] * self.strength
+
+
+class Relation(BaseModel, frozen=True, extra="forbid"):
+    """A claim that weakens (`attack`) or strengthens (`support`) another; `scheme` is what it is an instance of."""
+
+    source: str
+    target: str
+    kind: Literal["attack", "support"]
+    scheme: str
+    why: dict[Locale, str]
+    by: Author = "rubric"
+
+
+class ArgumentGraph(BaseModel, frozen=True, extra="forbid"):
+    """What was argued and what it comes to: the strengths that claims end up with, how far each dimension pulls, and
+    what they leave of the motion, which stood at one half before anybody spoke.
+
+    `conviction` is how far the motion leans, less the doubt of those who were not heard. `decisive` are the claims
+    without which the direction would be another.
+    """
+
+    claims: list[Claim]
+    relations: list[Relation]
+    heard: list[ExpertType]
+    strengths: dict[str, Strength]
+    dimensions: dict[str, float]
+    motion: Strength
+    conviction: Strength
+    direction: Direction
+    confidence: Strength
+    decisive: list[str]
+
+
+class Move(BaseModel, frozen=True, extra="forbid"):
+    """How somebody contests an argument: `strike` a claim, give it another `strength`, or `add` one that attacks or
+    supports it; `says` is theirs, and it is as strong as they say, or half.
+    """
+
+    move: Literal["strike", "strength", "add"]
+    claim: str
+    strength: Strength | None = None
+    says: str | None = None
+    kind: Literal["attack", "support"] = "attack"
+
+
+class PastClaim(BaseModel, frozen=True, extra="forbid"):
+    pull: float
+    says: dict[Locale, str]
+
+
+class PastVerdict(BaseModel, frozen=True, extra="forbid"):
+    """The verdict before this one on the same symbol, with its claims by id as strong as they ended up."""
+
+    session_id: UUID
+    as_of: AwareDatetime
+    action: Literal["BUY", "SELL", "HOLD"]
+    confidence: float
+    claims: dict[str, PastClaim]
+
+
+class Holder(BaseModel, frozen=True, extra="forbid"):
+    """Who asks: what they hold and at what cost, how long they mean to, and how much risk they bear.
+
+    It changes the advice, never the claims.
+    """
+
+    holding: bool = False
+    cost: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    horizon: Literal["short", "medium", "long"] = "medium"
+    risk: Literal["low", "medium", "high"] = "medium"
