@@ -215,7 +215,7 @@ class Turn(Frozen):
 
 
 class Speech(Frozen):
-    """What is said of an argument that has been weighed: the outcome is the argument's, the words are the speaker's."""
+    """What is said of an argument that has been weighed: the outcome is the argument's, the words the speaker's."""
 
     bull_case_summary: str = ""
     bear_case_summary: str = ""
