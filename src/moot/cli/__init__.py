@@ -3,6 +3,7 @@
 What surrounds the commands is in the reader's language: the frame of their help, and what is wrong with a line.
 """
 
+import atexit
 import gc
 import os
 from collections.abc import Callable, Iterator
@@ -159,6 +160,9 @@ class Late(TyperCommand):
     """A command that is known by its name and help until somebody names it."""
 
     def load(self) -> Any:
+        from pydantic import BaseModel
+
+        BaseModel.model_config["defer_build"] = True  # of a thousand shapes that are declared, few are needed
         name = str(self.name)
         found = getattr(import_module(f"moot.cli.{COMMANDS[name]}"), name)
         if isinstance(found, Commands):
@@ -177,6 +181,7 @@ for _name in COMMANDS:
 
 def main() -> None:
     gc.set_threshold(*SELDOM)
+    atexit.register(gc.freeze)  # at the end everything goes: nobody need look for circles first
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # it looks for them in every package
     app(prog_name="moot")
 
