@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 
 from moot.modules.research.domain.evidence import DimensionAnalysis, Snapshot
 from moot.modules.research.domain.facts import SAY, difference
-from moot.shared.domain.claims import Claim
+from moot.shared.domain.claims import Claim, Side
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import ExpertType
-from moot.shared.domain.messages import LIST_SEPARATOR, Catalogue, Locale, Message
+from moot.shared.domain.messages import DEFAULT_LOCALE, LIST_SEPARATOR, Catalogue, Locale, Message
 from moot.shared.domain.units import Unit
 
 
@@ -57,8 +57,8 @@ class Voice:
         return self("brief", name=name, values=values) if values else name
 
     def names_in(self, key: str) -> tuple[str, ...]:
-        """What the text names: that much of the snapshot it rests on."""
-        return _names(self._texts.texts(self.locale)[key])
+        """What the text names, in whatever language: that much of the snapshot it rests on."""
+        return _names(self._texts.texts(DEFAULT_LOCALE)[key])
 
     def prose(self, sentences: Iterable[str]) -> str:
         return self("glue").join(sentences)
@@ -180,9 +180,8 @@ def load_rules(folder: Path, dimensions: type[StrEnum] | None = None) -> tuple[R
 
 NEUTRAL_SCORE = 50
 DECIDED_AT = 0.2
-MOST_PROS = 5
-MOST_CONS = 4
-MOST_EVEN = 3
+MOST_TOLD = 10
+SIDES: Mapping[int, Side] = {1: "for", 0: "neither", -1: "against"}
 
 GRADES = ((20, "poor"), (40, "weak"), (60, "middling"), (80, "good"), (inf, "strong"))
 AGREEMENT = ((0.35, "split"), (0.7, "leaning"), (inf, "aligned"))
@@ -274,20 +273,29 @@ class Scorecard:
         one_sided = 0.30 + 0.35 * self.agreement + 0.30 * abs(self.score or 0.0)
         return round(self.completeness * one_sided, 2)
 
-    def narrate(self, say: Voice, *, view: str, risk: str = "", basis: "Scorecard | None" = None) -> str:
+    def narrate(
+        self,
+        say: Voice,
+        *,
+        view: str,
+        risk: str = "",
+        basis: "Scorecard | None" = None,
+        most: int = MOST_TOLD,
+    ) -> str:
         """The view, the evidence on both sides, risks, holes in the data, and how sure one can be.
 
         Without a `risk` it is that what the view rests on turns. `basis` is the part of the card that the confidence
-        rests on, if not all of it.
+        rests on, if not all of it; `most` is how many findings are told.
         """
-        basis = basis or self
-        even = [f.text for f in self.on_side(0)[:MOST_EVEN]]
+        basis, told = basis or self, self._weightiest(most)
+        sides = {sign: say.prose(f.text for f in told.on_side(sign)) for sign in (1, -1, 0)}
         holes = say.list_names(hole.name for hole in self.holes)
         paragraphs = [
             say("narrative.conclusion", text=view),
-            say("narrative.pros", text=say.prose(self.pros[:MOST_PROS]) or say("narrative.no_pros")),
-            say("narrative.cons", text=say.prose(self.cons[:MOST_CONS]) or say("narrative.no_cons")),
-            *([say("narrative.even", text=say.prose(even))] if even else []),
+            say("narrative.dimensions", sides=self._take_sides(say)),
+            say("narrative.pros", text=sides[1] or say("narrative.no_pros")),
+            say("narrative.cons", text=sides[-1] or say("narrative.no_cons")),
+            *([say("narrative.even", text=sides[0])] if sides[0] else []),
             say("narrative.risk", text=risk or basis._lean(say)),
             *([say("narrative.holes", names=holes)] if holes else []),
             say(
@@ -298,6 +306,17 @@ class Scorecard:
             ),
         ]
         return "\n\n".join(paragraphs)
+
+    def _weightiest(self, most: int) -> "Scorecard":
+        """Half of the room is for either side, and what is left of it for whatever else weighs most."""
+        first = [f for sign in (1, -1) for f in self.on_side(sign)[: most // 2]]
+        rest = sorted((f for _, f in self.marked if f not in first), key=lambda f: -abs(f.points or 0))
+        return replace(self, findings=(*first, *rest[: most - len(first)]))
+
+    def _take_sides(self, say: Voice) -> list[str]:
+        """Which way each dimension points that has data."""
+        sides = {d: self.of(d).side for d in dict.fromkeys(f.dimension for _, f in self.marked)}
+        return [say(f"side.{SIDES[side]}", name=dimension_name(d, say)) for d, side in sides.items()]
 
     def _lean(self, say: Voice) -> str:
         """What the view rests on; where the sides balance, the weightiest of each."""
@@ -371,8 +390,8 @@ def make_claims(
                 id=f"{expert.prefix}.{found.id}",
                 kind=f"{expert.prefix}.{found.kind}",
                 expert=expert,
-                dimension=getattr(found.dimension, "name", found.dimension).lower(),
-                side="for" if points > 0 else "against" if points < 0 else "neither",
+                dimension=_plain(found.dimension),
+                side=SIDES[(points > 0) - (points < 0)],
                 strength=min(1.0, abs(points) * STRENGTH_OF_A_POINT),
                 says={locale: tell(found) for locale, tell in told.items()},
                 evidence=[item.id for item in cited],
@@ -392,8 +411,13 @@ def _cited(known: Mapping[str, Evidence], ids: Iterable[str]) -> Iterable[Eviden
             yield from (item for member, item in known.items() if member.startswith(f"{id_}."))
 
 
-def dimension_name(dimension: StrEnum, say: Voice) -> str:
-    return say(f"dimension.{dimension.name.lower()}")
+def dimension_name(dimension: str, say: Voice) -> str:
+    return say(f"dimension.{_plain(dimension)}")
+
+
+def _plain(dimension: str) -> str:
+    """A member of an expert's own dimensions by its name, for its value is in one language."""
+    return dimension.name.lower() if isinstance(dimension, StrEnum) else dimension
 
 
 def _pick(table: Iterable[tuple[float, str]], value: float) -> str:

@@ -119,6 +119,8 @@ FOLDER = Path(__file__).parent
 SILENCE_WEIGHT = 2.0
 """What a dimension without any event is missing."""
 MOST_CATALYSTS = 5
+MOST_TOLD = 6
+"""A title is as long as two findings of another expert."""
 ASSESSMENTS: Mapping[int, CatalystAssessment] = {
     1: "Positive (正面催化)",
     0: "Neutral (中性)",
@@ -196,7 +198,7 @@ class CatalystDetectiveService(ReportedService[CatalystContext, CatalystResult])
             positive_catalysts=_catalysts("positive", good, say),
             negative_catalysts=_catalysts("negative", bad, say),
             information_sources=snapshot.all_source_urls,
-            narrative_report=card.narrate(say, view=say(f"view.{view}"), risk=risk),
+            narrative_report=card.narrate(say, view=say(f"view.{view}"), risk=risk, most=MOST_TOLD),
         )
 
     async def run(self, symbol: str, *, as_of: datetime, locale: Locale) -> CatalystDetectiveAgentResult:
