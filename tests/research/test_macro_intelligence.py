@@ -49,14 +49,15 @@ async def test_easy_money_and_a_strong_industry_are_favorable() -> None:
     report = await macro(FakeMarketFacts(figures=friendly_figures(), published=[SUPPORT]))
     assert report["macro_environment"] == "Favorable (有利)"
     assert [d["dimension"] for d in report["dimension_analyses"]] == DIMENSIONS
-    assert "1 年期 LPR 降至 3.00%，三个月内下调 0.10 个百分点，融资成本下降。" in report["key_opportunities"]
-    assert report["key_risks"] == ["各维度暂无明确的利空，相对最弱的是产业政策与监管动态（75 分）。"]
+    assert "LPR 变化（-0.10 个百分点）" in report["key_opportunities"]
+    assert "1 年期 LPR 降至 3.00%，三个月内下调 0.10 个百分点，融资成本下降。" in report["narrative_report"]
+    assert report["key_risks"][1:] == ["各维度暂无明确的利空，相对最弱的是产业政策与监管动态（75 分）。"]
 
 
 async def test_tight_money_and_a_weak_industry_are_unfavorable() -> None:
     report = await macro(hostile_market())
     assert report["macro_environment"] == "Unfavorable (不利)"
-    assert "制造业 PMI 为 48.3，收缩明显。" in report["key_risks"]
+    assert "制造业 PMI（48.3）" in report["key_risks"]
 
 
 async def test_the_change_is_over_about_three_months() -> None:
@@ -96,7 +97,11 @@ async def test_policy_notices_are_evidence_and_quoted_by_title() -> None:
     report = await macro(FakeMarketFacts(figures=friendly_figures(), published=[SUPPORT, TIGHTER]))
     assert report["macro_indicators"]["supportive_policies"] == 1
     assert report["macro_indicators"]["restrictive_policies"] == 1
-    assert "主管部门出台白酒行业支持措施" in report["dimension_analyses"][1]["key_findings"][0]
+    (claim,) = [claim for claim in report["claims"] if claim["dimension"] == "policy"]
+    assert "主管部门出台白酒行业支持措施" in claim["says"]["zh-CN"]
+    assert "Measures to support liquor" in claim["says"]["en-US"]
+    assert "macro.event.1" in claim["evidence"]
+    assert claim["reported"]
     assert "macro.event.2" in {e["id"] for e in report["evidence"]}
 
 

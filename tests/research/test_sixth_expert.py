@@ -70,6 +70,13 @@ def test_it_is_asked_over_rest_and_answers_with_its_evidence(served: dict[str, A
     assert found["liquidity_indicators"]["average_volume"] > 0
 
 
+def test_what_it_finds_is_a_claim_like_any_other(served: dict[str, Any]) -> None:
+    (claim,) = served["result"]["expert_results"][SIXTH]["data"]["claims"]
+    assert (claim["id"], claim["dimension"]) == ("liquidity.volume", "trading")
+    assert claim["evidence"] == ["liquidity.average_volume"]
+    assert claim["says"].keys() == {"zh-CN", "en-US"}
+
+
 def test_it_has_nothing_to_set_and_says_so(served: dict[str, Any]) -> None:
     assert served["refused"] == 400
 

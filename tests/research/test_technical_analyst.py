@@ -30,9 +30,13 @@ async def test_a_falling_price_is_bearish_and_falsified_by_its_resistance() -> N
 
 
 async def test_a_view_is_supported_by_what_speaks_for_it_whichever_way_it_points() -> None:
-    for drift, average in ((-0.003, "短期趋势向下"), (0.003, "短期趋势向上")):
-        reasoning = (await technical(market(drift=drift)))["summary_reasoning"]
-        assert average in reasoning.partition("主要依据：")[2].partition("需要权衡的是：")[0]
+    for drift, side in ((-0.003, "against"), (0.003, "for")):
+        report = await technical(market(drift=drift))
+        support = report["summary_reasoning"].partition("主要依据：")[2].partition("需要权衡：")[0]
+        seen = report["technical_indicators"]
+        assert f"价格与 MA20（{seen['current_price']:.2f} 元、{seen['ma20']:.2f} 元）" in support
+        (claim,) = [claim for claim in report["claims"] if claim["id"] == "technical.price_ma20"]
+        assert claim["side"] == side
 
 
 async def test_a_price_that_goes_nowhere_is_neutral_and_less_certain() -> None:
@@ -45,8 +49,9 @@ async def test_a_price_that_goes_nowhere_is_neutral_and_less_certain() -> None:
 async def test_the_narrative_names_price_averages_and_both_sides() -> None:
     report = await technical(market())
     seen, text = report["technical_indicators"], report["narrative_report"]
-    for number in (seen["current_price"], seen["ma20"], seen["ma60"], seen["atr_value"]):
+    for number in (seen["current_price"], seen["ma20"], seen["ma60"]):
         assert f"{number:.2f} 元" in text
+    assert f"{seen['atr_value']:.2f} 元" in report["risk_warning"]
     assert "有利因素" in text
     assert "不利因素" in text
 

@@ -72,7 +72,7 @@ async def test_after_a_bonus_issue_per_share_figures_are_restated_and_it_is_said
     seen = report["valuation_indicators"]
     assert (seen["eps_ttm"], seen["bps"]) == (0.8, 5.0)
     assert seen["graham_intrinsic_val"] == round((22.5 * 0.8 * 5.0) ** 0.5, 2)
-    assert "已按当前股本换算" in report["narrative_report"]
+    assert "已按当前股本换算" in report["risk_factors"][1]
 
 
 async def test_the_range_spans_the_models_that_apply() -> None:

@@ -37,13 +37,13 @@ class LiquidityWatcherService(ExpertService[LiquiditySnapshot, LiquidityResult])
 
     def conclude(self, snapshot: LiquiditySnapshot, card: Scorecard, say: Voice) -> LiquidityResult:
         signal: Literal["Liquid", "Illiquid"] = "Liquid" if (card.score or 0) > 0 else "Illiquid"
-        conclusion, risk = say(f"conclusion.{signal}"), say("risk")
+        conclusion = say(f"conclusion.{signal}")
         return LiquidityResult(
             signal=signal,
             confidence=card.confidence,
             summary_reasoning=card.summarise(say, conclusion),
-            risk_warning=risk,
-            narrative_report=card.narrate(say, conclusion=conclusion, risk=risk),
+            risk_warning=say("risk"),
+            narrative_report=card.narrate(say, view=conclusion),
         )
 
     async def run(self, symbol: str, *, as_of: datetime, locale: Locale) -> dict[str, Any]:

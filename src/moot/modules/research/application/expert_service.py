@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from enum import StrEnum
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 
@@ -23,7 +24,7 @@ from moot.modules.research.domain.evidence import (
     write_evidence,
 )
 from moot.modules.research.domain.facts import SAY, Case, Cited, MarketFacts
-from moot.modules.research.domain.rubric import Scorecard, Voice, load_rules, make_claims
+from moot.modules.research.domain.rubric import Finding, Scorecard, Voice, load_rules, make_claims
 from moot.shared.domain.claims import Claim
 from moot.shared.domain.errors import AppError, InvalidInput, Unavailable
 from moot.shared.domain.evidence import Evidence
@@ -174,13 +175,38 @@ class ExpertService(ABC, Generic[S, R]):
         """Has the last word on what code decides, and tells the reader if it had to speak."""
         return result, ()
 
+    def speak(self, snapshot: S, case: Case, locale: Locale) -> Voice:
+        """A voice that calls company and industry as its language does."""
+        company = case.company
+        names = {"stock_name": company.name_in(locale), "industry": company.industry_in(locale)}
+        return Voice(self.texts, snapshot, locale).also(**names)
+
+    def tell(self, snapshot: S, say: Voice, finding: Finding) -> str:
+        """A finding, as that voice says it."""
+        return say(finding.kind)
+
     async def judge_by_rule(self, snapshot: S, evidence: Sequence[Evidence], case: Case) -> Opinion[R]:
-        say = Voice(self.texts, snapshot, case.locale)
+        say = self.speak(snapshot, case, case.locale)
         card = self.mark(snapshot, say)
         if card.score is None:
             raise InvalidInput(self.texts("nothing_to_judge", missing=[hole.name for hole in card.holes]))
         result = self.conclude(snapshot, card, say)
-        return Opinion(result, write_evidence(evidence), card.write(say), "rubric")
+        claims = self._claim(snapshot, card, evidence, case)
+        return Opinion(result, write_evidence(evidence), card.write(say), "rubric", claims=claims)
+
+    def claim(self, snapshot: S, evidence: Sequence[Evidence], case: Case) -> tuple[Claim, ...]:
+        """What the rubric finds, as claims in every language."""
+        card = self.mark(snapshot, self.speak(snapshot, case, case.locale))
+        return self._claim(snapshot, card, evidence, case)
+
+    def _claim(
+        self, snapshot: S, card: Scorecard, evidence: Sequence[Evidence], case: Case
+    ) -> tuple[Claim, ...]:
+        told: dict[Locale, Callable[[Finding], str]] = {
+            locale: partial(self.tell, snapshot, self.speak(snapshot, case, locale)) for locale in LOCALES
+        }
+        told[case.locale] = attrgetter("text")
+        return tuple(make_claims(self.expert, card, evidence, told))
 
     async def _open(self, text: str, as_of: datetime, locale: Locale, *, field: str = "symbol") -> Case:
         if not text.strip():
@@ -215,11 +241,6 @@ class ExpertService(ABC, Generic[S, R]):
             return await self.judge_by_rule(snapshot, evidence, case)
         return await analyst(self, snapshot, evidence, case)
 
-    def _claim(self, snapshot: S, evidence: Sequence[Evidence]) -> list[Claim]:
-        """What the rubric finds, as claims in every language."""
-        cards = {locale: self.mark(snapshot, Voice(self.texts, snapshot, locale)) for locale in LOCALES}
-        return make_claims(self.expert, cards, evidence)
-
     async def _report(self, case: Case, snapshot: S, evidence: Sequence[Evidence]) -> dict[str, Any]:
         """The documented fields of the result, and beside them what it rests on."""
         opinion = await self._judge(case, snapshot, evidence)
@@ -229,7 +250,7 @@ class ExpertService(ABC, Generic[S, R]):
             "output": opinion.output,
             f"{self.expert.prefix}_indicators": snapshot.model_dump(mode="json"),
             "evidence": [item.model_dump(mode="json") for item in evidence],
-            "claims": [claim.model_dump(mode="json") for claim in self._claim(snapshot, evidence)],
+            "claims": [claim.model_dump(mode="json") for claim in opinion.claims],
             "engine": opinion.engine,
             "grounding": opinion.grounding and opinion.grounding.model_dump(mode="json"),
             "warnings": [*opinion.warnings, *self._remark(case)],

@@ -56,11 +56,15 @@ UNREAD = Category(id="unread", topic="company", polarity=0, weight=0, timeframe=
 
 
 class Event(Cited):
-    """Something published, as it reads today: `points` is its direction times what is left of its weight."""
+    """Something published, as it reads today: `points` is its direction times what is left of its weight.
+
+    `title` is in the reader's language, if there is one in it; `titles` are in all.
+    """
 
     kind: Literal["announcement", "news", "policy"]
     published: date
     title: str
+    titles: dict[Locale, str]
     topic: Topic
     category: str
     timeframe: Timeframe
@@ -96,6 +100,7 @@ def _read(item: NewsItem, case: Case) -> Event:
         kind=item.kind,
         published=published,
         title=item.title if case.locale == "zh-CN" else item.title_en or item.title,
+        titles={"zh-CN": item.title, "en-US": item.title_en or item.title},
         # news about a company is sorted by what happened, other news by whom it is about
         topic=category.topic if item.symbol else "industry" if item.industry else "sentiment",
         category=category.id,

@@ -5,11 +5,13 @@ What it is given are numbers and events, each with its unit, its source and when
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, Field
 
 from moot.modules.research.domain.facts import Cited
+from moot.shared.domain.claims import Claim
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.facts import Fact
 from moot.shared.domain.grounding import Grounding
@@ -41,7 +43,7 @@ class Opinion(Generic[R]):
     """A result, and for the record what the analyst was shown (`input`) and what it answered (`output`).
 
     `grounding` says how much of what a model stated is in the evidence; a rubric states nothing else and has none.
-    `warnings` are for the reader of the result, in its language.
+    `claims` are what it asserts. `warnings` are for the reader of the result, in its language.
     """
 
     result: R
@@ -50,12 +52,14 @@ class Opinion(Generic[R]):
     engine: Engine
     grounding: Grounding | None = None
     warnings: tuple[str, ...] = ()
+    claims: tuple[Claim, ...] = ()
 
 
 class Snapshot(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
     """What code computed for one expert. Absent means that the data did not allow it, never zero."""
 
     @classmethod
+    @cache
     def units(cls) -> dict[str, Unit]:
         """The unit of each field that is a measurement."""
         return {

@@ -3,7 +3,8 @@ says it in the reader's language.
 """
 
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -15,10 +16,10 @@ from typing import Any, NamedTuple
 
 from moot.modules.research.domain.evidence import DimensionAnalysis, Snapshot
 from moot.modules.research.domain.facts import SAY, difference
-from moot.shared.domain.claims import Claim
+from moot.shared.domain.claims import Claim, Side
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import ExpertType
-from moot.shared.domain.messages import LIST_SEPARATOR, Catalogue, Locale
+from moot.shared.domain.messages import DEFAULT_LOCALE, LIST_SEPARATOR, Catalogue, Locale, Message
 from moot.shared.domain.units import Unit
 
 
@@ -38,21 +39,26 @@ class Voice:
 
     def __init__(self, texts: Catalogue, snapshot: Snapshot, locale: Locale) -> None:
         self._texts, self.locale = texts, locale
-        shown = {n: show(getattr(snapshot, n), unit, locale) for n, unit in snapshot.units().items()}
-        self._values: dict[str, Any] = dict(snapshot) | shown
+        self._values: ChainMap[str, Any] = ChainMap({}, _Fields(snapshot, locale))
 
     def also(self, **values: Any) -> "Voice":
-        """The same voice, with more to name than the snapshot holds."""
+        """The same voice, with more to name than the snapshot holds, or by another name."""
         wider = copy(self)
-        wider._values = self._values | values
+        wider._values = self._values.new_child(values)
         return wider
 
     def __call__(self, key: str, /, **values: Any) -> str:
-        return self._texts(key, **self._values | values).in_locale(self.locale)
+        named = self._values.new_child(values) if values else self._values
+        return Message(self._texts, key, named).in_locale(self.locale)
+
+    def brief(self, name: str, fields: Iterable[str]) -> str:
+        """What was looked at, with the numbers it is measured by."""
+        values = [str(v) for field in fields if isinstance(v := self._values[field], Shown)]
+        return self("brief", name=name, values=values) if values else name
 
     def names_in(self, key: str) -> tuple[str, ...]:
-        """What the text names: that much of the snapshot it rests on."""
-        return _names(self._texts.texts(self.locale)[key])
+        """What the text names, in whatever language: that much of the snapshot it rests on."""
+        return _names(self._texts.texts(DEFAULT_LOCALE)[key])
 
     def prose(self, sentences: Iterable[str]) -> str:
         return self("glue").join(sentences)
@@ -67,17 +73,35 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(fields))
 
 
+class _Fields(dict[str, Any]):
+    """The fields of a snapshot as people read them, each once somebody names it."""
+
+    def __init__(self, snapshot: Snapshot, locale: Locale) -> None:
+        super().__init__()
+        self._snapshot, self._units, self._locale = snapshot, snapshot.units(), locale
+
+    def __missing__(self, name: str) -> Any:
+        value, unit = getattr(self._snapshot, name), self._units.get(name)
+        self[name] = value if unit is None else show(value, unit, self._locale)
+        return self[name]
+
+
 def show(value: Any, unit: Unit, locale: Locale) -> Any:
     if isinstance(value, list):
         return LIST_SEPARATOR[locale].join(str(show(member, unit, locale)) for member in value)
     if value is None:
         return SAY("not_available").in_locale(locale)
-    scaled = value / float(SAY(f"scale.{unit.name}").in_locale(locale))
-    text, size = (
-        SAY(f"unit.{unit.name}", amount=f"{number:,.{unit.digits}f}").in_locale(locale)
-        for number in (scaled, abs(scaled))
-    )
-    return Shown(text, size)
+    text, scale = _spell(unit.name, locale)
+    number = value / scale
+    whole = text.format(amount=f"{number:z,.{unit.digits}f}")
+    return Shown(whole, whole if number >= 0 else text.format(amount=f"{-number:,.{unit.digits}f}"))
+
+
+@cache
+def _spell(unit: str, locale: Locale) -> tuple[str, float]:
+    """How an amount is written in that unit, and how much of it that unit is."""
+    texts = SAY.texts(locale)
+    return texts[f"unit.{unit}"], float(texts[f"scale.{unit}"])
 
 
 class Band(NamedTuple):
@@ -93,7 +117,7 @@ class Rule:
     """One question to the data; `measure` names it in the snapshot, where None is no answer.
 
     `of`: it is measured in per cent of another field; `less`: by what it is more than another. `rests`: the fields it
-    goes by, where its sentence names none.
+    goes by, where its sentence does not name them. `reported`: they tell what others wrote.
     """
 
     name: str
@@ -103,6 +127,7 @@ class Rule:
     of: str = ""
     less: str = ""
     rests: tuple[str, ...] = ()
+    reported: bool = False
 
     @property
     def weight(self) -> float:
@@ -114,8 +139,20 @@ class Rule:
         if band is None:
             return Finding(name, say("no_data"), None, self.weight, self.dimension, self.name)
         kind = f"{self.name}.{band.says}"
-        rests = (*say.names_in(kind), *self.rests)
-        return Finding(name, say(kind), band.points, self.weight, self.dimension, self.name, kind, rests)
+        goes_by = [n for n in (self.measure, self.of, self.less) if n in type(snapshot).model_fields]
+        named = say.names_in(kind)
+        return Finding(
+            name,
+            say(kind),
+            band.points,
+            self.weight,
+            self.dimension,
+            self.name,
+            kind,
+            rests=(*named, *goes_by, *self.rests),
+            reported=self.reported,
+            brief=say.brief(name, goes_by or named),
+        )
 
     def judge(self, snapshot: Snapshot) -> Band | None:
         value = self._value(snapshot)
@@ -143,8 +180,8 @@ def load_rules(folder: Path, dimensions: type[StrEnum] | None = None) -> tuple[R
 
 NEUTRAL_SCORE = 50
 DECIDED_AT = 0.2
-MOST_PROS = 5
-MOST_CONS = 4
+MOST_TOLD = 10
+SIDES: Mapping[int, Side] = {1: "for", 0: "neither", -1: "against"}
 
 GRADES = ((20, "poor"), (40, "weak"), (60, "middling"), (80, "good"), (inf, "strong"))
 AGREEMENT = ((0.35, "split"), (0.7, "leaning"), (inf, "aligned"))
@@ -155,7 +192,8 @@ COMPLETENESS = ((0.6, "sparse"), (0.95, "partial"), (inf, "full"))
 class Finding:
     """What came of one rule: for (+), against (−), or no data (`points` is None).
 
-    `id` tells it from the expert's other findings, `kind` says what it is, `rests` are the fields it goes by.
+    `id` tells it from the expert's other findings, `kind` says what it is, `rests` are the fields it goes by; `brief`
+    is what was looked at, without what it means.
     """
 
     name: str
@@ -167,6 +205,7 @@ class Finding:
     kind: str = ""
     rests: tuple[str, ...] = ()
     reported: bool = False
+    brief: str = ""
 
 
 @dataclass(frozen=True)
@@ -187,14 +226,18 @@ class Scorecard:
     def holes(self) -> list[Finding]:
         return [f for f in self.findings if f.points is None]
 
+    def on_side(self, sign: int) -> list[Finding]:
+        """What speaks for it (1), against it (-1), the weightiest first; or neither way (0)."""
+        weightiest = sorted(self.marked, key=lambda mark: -abs(mark[0]))
+        return [f for points, f in weightiest if (points > 0) - (points < 0) == sign]
+
     @property
     def pros(self) -> list[str]:
-        """What speaks for it, the weightiest first."""
-        return [f.text for points, f in sorted(self.marked, key=lambda m: -m[0]) if points > 0]
+        return [f.text for f in self.on_side(1)]
 
     @property
     def cons(self) -> list[str]:
-        return [f.text for points, f in sorted(self.marked, key=lambda m: m[0]) if points < 0]
+        return [f.text for f in self.on_side(-1)]
 
     @property
     def score(self) -> float | None:
@@ -230,18 +273,30 @@ class Scorecard:
         one_sided = 0.30 + 0.35 * self.agreement + 0.30 * abs(self.score or 0.0)
         return round(self.completeness * one_sided, 2)
 
-    def narrate(self, say: Voice, *, conclusion: str, risk: str, basis: "Scorecard | None" = None) -> str:
-        """Conclusion, evidence on both sides, risks, holes in the data, and how sure one can be.
+    def narrate(
+        self,
+        say: Voice,
+        *,
+        view: str,
+        risk: str = "",
+        basis: "Scorecard | None" = None,
+        most: int = MOST_TOLD,
+    ) -> str:
+        """The view, the evidence on both sides, risks, holes in the data, and how sure one can be.
 
-        `basis` is the part of the card that the confidence rests on, if not all of it.
+        Without a `risk` it is that what the view rests on turns. `basis` is the part of the card that the confidence
+        rests on, if not all of it; `most` is how many findings are told.
         """
-        basis = basis or self
+        basis, told = basis or self, self._weightiest(most)
+        sides = {sign: say.prose(f.text for f in told.on_side(sign)) for sign in (1, -1, 0)}
         holes = say.list_names(hole.name for hole in self.holes)
         paragraphs = [
-            say("narrative.conclusion", text=conclusion),
-            say("narrative.pros", text=say.prose(self.pros[:MOST_PROS]) or say("narrative.no_pros")),
-            say("narrative.cons", text=say.prose(self.cons[:MOST_CONS]) or say("narrative.no_cons")),
-            say("narrative.risk", text=risk),
+            say("narrative.conclusion", text=view),
+            say("narrative.dimensions", sides=self._take_sides(say)),
+            say("narrative.pros", text=sides[1] or say("narrative.no_pros")),
+            say("narrative.cons", text=sides[-1] or say("narrative.no_cons")),
+            *([say("narrative.even", text=sides[0])] if sides[0] else []),
+            say("narrative.risk", text=risk or basis._lean(say)),
             *([say("narrative.holes", names=holes)] if holes else []),
             say(
                 "narrative.confidence",
@@ -252,14 +307,29 @@ class Scorecard:
         ]
         return "\n\n".join(paragraphs)
 
+    def _weightiest(self, most: int) -> "Scorecard":
+        """Half of the room is for either side, and what is left of it for whatever else weighs most."""
+        first = [f for sign in (1, -1) for f in self.on_side(sign)[: most // 2]]
+        rest = sorted((f for _, f in self.marked if f not in first), key=lambda f: -abs(f.points or 0))
+        return replace(self, findings=(*first, *rest[: most - len(first)]))
+
+    def _take_sides(self, say: Voice) -> list[str]:
+        """Which way each dimension points that has data."""
+        sides = {d: self.of(d).side for d in dict.fromkeys(f.dimension for _, f in self.marked)}
+        return [say(f"side.{SIDES[side]}", name=dimension_name(d, say)) for d, side in sides.items()]
+
+    def _lean(self, say: Voice) -> str:
+        """What the view rests on; where the sides balance, the weightiest of each."""
+        chosen = self.on_side(self.side)[:2] if self.side else [*self.on_side(1)[:1], *self.on_side(-1)[:1]]
+        names = say.list_names(f.name for f in chosen or [f for _, f in self.marked][:2])
+        return say("narrative.lean", names=names)
+
     def summarise(self, say: Voice, conclusion: str, *, basis: "Scorecard | None" = None) -> str:
-        """The conclusion, the strongest findings it rests on, and the strongest that stand against it."""
-        downcast = ((basis or self).score or 0.0) < 0
-        support, doubts = (self.cons, self.pros) if downcast else (self.pros, self.cons)
-        sides = {"summary.support": support[:2], "summary.doubts": doubts[:2]}
-        return say.prose(
-            [conclusion, *(say(key, text=say.prose(found)) for key, found in sides.items() if found)]
-        )
+        """The conclusion, and what was looked at: the strongest it rests on, the strongest against it."""
+        sign = -1 if ((basis or self).score or 0.0) < 0 else 1
+        sides = {"summary.support": self.on_side(sign)[:2], "summary.doubts": self.on_side(-sign)[:2]}
+        told = [say(key, names=[f.brief for f in found]) for key, found in sides.items() if found]
+        return say.prose([conclusion, *told])
 
     def grade(self, dimensions: Iterable[StrEnum], say: Voice) -> list[DimensionAnalysis]:
         return [self.of(dimension)._analyse(dimension, say) for dimension in dimensions]
@@ -272,15 +342,20 @@ class Scorecard:
             dimension=dimension,
             score=shown,
             assessment=say("dimension.empty" if score is None else "dimension.assessment", **said),
-            key_findings=[] if score is None else [finding.text for _, finding in self.marked],
+            key_findings=[finding.brief for _, finding in self.marked],
         )
 
     def with_extremes(self, dimensions: Iterable[StrEnum], say: Voice) -> Voice:
-        """A voice that can name the `best` and the `worst` dimension that has data, and their scores."""
+        """A voice that can name the `best` and the `worst` dimension that has data, their scores, and both in one
+        clause, `extremes`, which says so where they do not differ.
+        """
         scores = {d: score for d in dimensions if (score := self.of(d).score_100) is not None}
         ends = {"best": max(scores, key=lambda d: scores[d]), "worst": min(scores, key=lambda d: scores[d])}
         named = {end: dimension_name(dimension, say) for end, dimension in ends.items()}
-        return say.also(**named, **{f"{end}_score": scores[dimension] for end, dimension in ends.items()})
+        say = say.also(**named, **{f"{end}_score": scores[dimension] for end, dimension in ends.items()})
+        level = len(set(scores.values())) == 1
+        spread = "alone" if len(scores) == 1 else "level" if level else "apart"
+        return say.also(extremes=say(f"extremes.{spread}"))
 
     def write(self, say: Voice) -> str:
         lines = [f"{points:+g} / {f.weight:g}  {f.name}: {f.text}" for points, f in self.marked]
@@ -298,26 +373,28 @@ STRENGTH_OF_A_POINT = 0.25
 
 
 def make_claims(
-    expert: ExpertType, cards: Mapping[Locale, Scorecard], evidence: Sequence[Evidence]
+    expert: ExpertType,
+    card: Scorecard,
+    evidence: Sequence[Evidence],
+    told: Mapping[Locale, Callable[[Finding], str]],
 ) -> list[Claim]:
-    """What a rubric found as claims: the same card in each language. What rests on no evidence is no claim."""
+    """What a rubric found as claims, told in each language. What rests on no evidence is no claim."""
     known = {item.id: item for item in evidence}
     claims = []
-    for told in zip(*(card.findings for card in cards.values()), strict=True):
-        found: Finding = told[0]
-        cited = [known[id_] for name in found.rests if (id_ := f"{expert.prefix}.{name}") in known]
-        if found.points is None or not cited:
+    for points, found in card.marked:
+        cited = list(_cited(known, [f"{expert.prefix}.{name}" for name in found.rests]))
+        if not cited:
             continue
         claims.append(
             Claim(
                 id=f"{expert.prefix}.{found.id}",
                 kind=f"{expert.prefix}.{found.kind}",
                 expert=expert,
-                dimension=getattr(found.dimension, "name", found.dimension).lower(),
-                side="for" if found.points > 0 else "against" if found.points < 0 else "neither",
-                strength=min(1.0, abs(found.points) * STRENGTH_OF_A_POINT),
-                says={locale: finding.text for locale, finding in zip(cards, told, strict=True)},
-                evidence=list(dict.fromkeys(item.id for item in cited)),
+                dimension=_plain(found.dimension),
+                side=SIDES[(points > 0) - (points < 0)],
+                strength=min(1.0, abs(points) * STRENGTH_OF_A_POINT),
+                says={locale: tell(found) for locale, tell in told.items()},
+                evidence=[item.id for item in cited],
                 as_of=max(item.as_of for item in cited),
                 reported=found.reported,
             )
@@ -325,8 +402,22 @@ def make_claims(
     return claims
 
 
-def dimension_name(dimension: StrEnum, say: Voice) -> str:
-    return say(f"dimension.{dimension.name.lower()}")
+def _cited(known: Mapping[str, Evidence], ids: Iterable[str]) -> Iterable[Evidence]:
+    """Each once; a series is all of its members."""
+    for id_ in dict.fromkeys(ids):
+        if id_ in known:
+            yield known[id_]
+        else:
+            yield from (item for member, item in known.items() if member.startswith(f"{id_}."))
+
+
+def dimension_name(dimension: str, say: Voice) -> str:
+    return say(f"dimension.{_plain(dimension)}")
+
+
+def _plain(dimension: str) -> str:
+    """A member of an expert's own dimensions by its name, for its value is in one language."""
+    return dimension.name.lower() if isinstance(dimension, StrEnum) else dimension
 
 
 def _pick(table: Iterable[tuple[float, str]], value: float) -> str:

@@ -52,6 +52,10 @@ SWING_REACH = 3
 MOST_LEVELS = 3
 PROJECTED_ATRS = 2.0
 """How many average true ranges away a level is put where no swing marks one."""
+LEAST_REACH = 0.01
+"""And at least this share of the price away: one that never moved has no true range."""
+CENT = 0.01
+"""What is nearer to the price reads as the price."""
 CROSS_WITHIN = 3
 
 
@@ -125,21 +129,27 @@ def _volume(p: Prices, price: float) -> dict[str, Any]:
     usual, traded = sum(before) / 5, float(p.volume[-20:].sum())
     worth = float(talib.TYPPRICE(p.high[-20:], p.low[-20:], p.close[-20:]) @ p.volume[-20:])
     vwap = _round(worth / traded) if traded else None
+    moved = _obv_moved(p.close[-6:].tolist(), p.volume[-5:].tolist())
     return {
         "volume_ratio": _round(day / usual) if usual else None,
-        "obv_trend": _obv_trend(p.close[-6:].tolist(), p.volume[-5:].tolist()),
+        "obv_trend": None if moved is None else _obv_trend(moved),
+        "obv_change": None if moved is None else _round(100 * moved),
         "vwap_value": vwap,
         "price_vs_vwap_status": None if vwap is None else _side(price, vwap),
     }
 
 
-def _obv_trend(close: list[float], volume: list[float]) -> Literal["Rising", "Falling", "Flat"] | None:
+def _obv_moved(close: list[float], volume: list[float]) -> float | None:
+    """As a share of what was traded."""
     if not sum(volume):
         return None
     signed = [
         copysign(v, b - a) if a != b else 0.0 for (a, b), v in zip(pairwise(close), volume, strict=True)
     ]
-    moved = sum(signed) / sum(volume)
+    return sum(signed) / sum(volume)
+
+
+def _obv_trend(moved: float) -> Literal["Rising", "Falling", "Flat"]:
     if abs(moved) < FLAT_OBV:
         return "Flat"
     return "Rising" if moved > 0 else "Falling"
@@ -181,9 +191,10 @@ def _round(value: float) -> float:
 def _levels(high: Series, low: Series, price: float, atr: float) -> dict[str, Any]:
     """Swing lows below and swing highs above the price, nearest first; and the one that counts on each side."""
     lows, highs = _turns(low, talib.MIN), _turns(high, talib.MAX)
-    supports = _outward(sorted(lows[lows < price].tolist(), reverse=True), price, atr / 2)
-    resistances = _outward(sorted(highs[highs > price].tolist()), price, atr / 2)
-    reach = PROJECTED_ATRS * atr
+    noise = max(atr / 2, CENT)
+    supports = _outward(sorted(lows[lows < price].tolist(), reverse=True), price, noise)
+    resistances = _outward(sorted(highs[highs > price].tolist()), price, noise)
+    reach = max(PROJECTED_ATRS * atr, LEAST_REACH * price)
     return {
         "calculated_support_levels": supports,
         "calculated_resistance_levels": resistances,

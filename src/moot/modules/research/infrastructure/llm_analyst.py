@@ -53,7 +53,8 @@ class LLMAnalyst:
         spoken = await self.speaker.ask(brief)
         result, remarks = expert.settle(spoken.answer)
         warnings = (*spoken.warnings, *(remark.in_locale(case.locale) for remark in remarks))
-        return Opinion(result, spoken.input, spoken.output, "llm", spoken.grounding, warnings)
+        claims = expert.claim(snapshot, evidence, case)
+        return Opinion(result, spoken.input, spoken.output, "llm", spoken.grounding, warnings, claims)
 
 
 def _refuse_blank(answer: Answer) -> Answer:

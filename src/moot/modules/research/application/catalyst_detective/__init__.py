@@ -119,6 +119,8 @@ FOLDER = Path(__file__).parent
 SILENCE_WEIGHT = 2.0
 """What a dimension without any event is missing."""
 MOST_CATALYSTS = 5
+MOST_TOLD = 6
+"""A title is as long as two findings of another expert."""
 ASSESSMENTS: Mapping[int, CatalystAssessment] = {
     1: "Positive (正面催化)",
     0: "Neutral (中性)",
@@ -133,12 +135,15 @@ def _findings(context: CatalystContext, dimension: CatalystDimension, say: Voice
         return [Finding(name, say("no_results"), None, SILENCE_WEIGHT, dimension)]
     found = []
     for event in events:
-        impact = say(f"impact.{event.category}")
-        text = say("event", published=event.published, title=event.title, impact=impact)
         place = f"event.{context.events.index(event) + 1}"
-        told = (place, event.category, (place,), True)
-        found.append(Finding(name, text, event.points, event.weight, dimension, *told))
+        told = (place, event.category, (place,), True, say("event_brief", title=event.title))
+        found.append(Finding(name, _tell(event, say), event.points, event.weight, dimension, *told))
     return found
+
+
+def _tell(event: Event, say: Voice) -> str:
+    impact, title = say(f"impact.{event.category}"), event.titles[say.locale]
+    return say("event", published=event.published, title=title, impact=impact)
 
 
 def _catalysts(side: Literal["positive", "negative"], events: list[Event], say: Voice) -> list[Catalyst]:
@@ -158,12 +163,11 @@ def _catalysts(side: Literal["positive", "negative"], events: list[Event], say: 
     ]
 
 
-def _lead(context: CatalystContext, side: int, say: Voice) -> str:
-    """The weightiest event on the side of the assessment."""
+def _lead(context: CatalystContext, side: int) -> str | None:
+    """The weightiest event on the side of the assessment, if any points anywhere."""
     pointing = [event for event in context.events if event.points]
-    if not pointing:
-        return say("no_lead")
-    return max(pointing, key=lambda e: e.points * side if side else abs(e.points)).title
+    pointing.sort(key=lambda event: -event.points * side if side else -abs(event.points))
+    return pointing[0].title if pointing else None
 
 
 class CatalystDetectiveService(ReportedService[CatalystContext, CatalystResult]):
@@ -176,10 +180,13 @@ class CatalystDetectiveService(ReportedService[CatalystContext, CatalystResult])
         findings = [f for dimension in CatalystDimension for f in _findings(snapshot, dimension, say)]
         return Scorecard(tuple(findings), doubt=DOUBT)
 
+    def tell(self, snapshot: CatalystContext, say: Voice, finding: Finding) -> str:
+        return _tell(snapshot.events[int(finding.id.rpartition(".")[2]) - 1], say)
+
     def conclude(self, snapshot: CatalystContext, card: Scorecard, say: Voice) -> CatalystResult:
         assessment = ASSESSMENTS[card.side]
-        view = assessment.partition(" ")[0].lower()
-        say = say.also(lead=_lead(snapshot, card.side, say))
+        lead = _lead(snapshot, card.side)
+        view, say = assessment.partition(" ")[0].lower() if lead else "silent", say.also(lead=lead)
         good = [event for event in snapshot.events if event.points > 0]
         bad = [event for event in snapshot.events if event.points < 0]
         conclusion, risk = say(f"conclusion.{view}"), say(f"risk.{view}")
@@ -191,7 +198,7 @@ class CatalystDetectiveService(ReportedService[CatalystContext, CatalystResult])
             positive_catalysts=_catalysts("positive", good, say),
             negative_catalysts=_catalysts("negative", bad, say),
             information_sources=snapshot.all_source_urls,
-            narrative_report=card.narrate(say, conclusion=conclusion, risk=risk),
+            narrative_report=card.narrate(say, view=say(f"view.{view}"), risk=risk, most=MOST_TOLD),
         )
 
     async def run(self, symbol: str, *, as_of: datetime, locale: Locale) -> CatalystDetectiveAgentResult:
@@ -215,7 +222,7 @@ class CatalystDetectiveService(ReportedService[CatalystContext, CatalystResult])
             catalyst_context=context,
             narrative_report=opinion.result.narrative_report,
             evidence=evidence,
-            claims=self._claim(context, evidence),
+            claims=list(opinion.claims),
             engine=opinion.engine,
             grounding=opinion.grounding,
             warnings=[*opinion.warnings, *self._remark(case)],

@@ -176,9 +176,9 @@ class FinancialAuditorService(ExpertService[FinancialSnapshot, FinancialResult])
             confidence=card.confidence,
             summary_reasoning=card.summarise(say, conclusion),
             dimension_analyses=card.grade(FinancialDimension, say),
-            key_risks=card.cons or [say("no_cons")],
+            key_risks=[f.brief for f in card.on_side(-1)] or [say("no_cons")],
             risk_warning=risk,
-            narrative_report=card.narrate(say, conclusion=conclusion, risk=risk),
+            narrative_report=card.narrate(say, view=say(f"view.{signal}")),
         )
 
     def settle(self, result: FinancialResult) -> tuple[FinancialResult, Sequence[Message]]:

@@ -162,14 +162,23 @@ def _tell_figures(names: Iterable[str], known: Mapping[str, Trend], locale: Loca
 
 
 FIGURE_DAYS = 200
+FLOOR = 20
+"""A dimension below this spoils the rest."""
 
 
 def environment_for(scores: Sequence[int]) -> MacroEnvironment:
     """Most dimensions decide, but one that is very bad spoils it."""
     most = len(scores) / 2
-    if min(scores) < 20 or sum(score < 40 for score in scores) > most:
+    if min(scores) < FLOOR or sum(score < 40 for score in scores) > most:
         return "Unfavorable (不利)"
     return "Favorable (有利)" if sum(score >= 60 for score in scores) > most else "Neutral (中性)"
+
+
+def _spoiler(dimensions: Sequence[DimensionAnalysis]) -> str:
+    """Names the risk where it is one dimension alone that makes the environment unfavourable."""
+    scores = sorted(dimension.score for dimension in dimensions)
+    lifted = [max(score, FLOOR) for score in scores]
+    return "spoiled" if scores != lifted and environment_for(lifted) != environment_for(scores) else ""
 
 
 class MacroIntelligenceService(ReportedService[MacroSnapshot, MacroResult]):
@@ -178,21 +187,25 @@ class MacroIntelligenceService(ReportedService[MacroSnapshot, MacroResult]):
     answer = judge_each(MacroDimension, MacroResult)
     searches, quotes = SEARCHES, [search.context for search in SEARCHES]
 
+    def speak(self, snapshot: MacroSnapshot, case: Case, locale: Locale) -> Voice:
+        say, newest = super().speak(snapshot, case, locale), next(iter(snapshot.policy_events), None)
+        return say.also(latest_policy=newest.titles[locale]) if newest else say
+
     def conclude(self, snapshot: MacroSnapshot, card: Scorecard, say: Voice) -> MacroResult:
         dimensions = card.grade(MacroDimension, say)
         environment = environment_for([dimension.score for dimension in dimensions])
         say = card.with_extremes(MacroDimension, say)
         view = environment.partition(" ")[0].lower()
-        conclusion, risk = say(f"conclusion.{view}"), say(f"risk.{view}")
+        conclusion, risk = say(f"conclusion.{view}"), say(f"risk.{_spoiler(dimensions) or view}")
         return MacroResult(
             macro_environment=environment,
             confidence_score=card.confidence,
             macro_summary=card.summarise(say, conclusion),
             dimension_analyses=dimensions,
-            key_opportunities=card.pros or [say("no_opportunity")],
-            key_risks=card.cons or [say("no_risk")],
+            key_opportunities=[f.brief for f in card.on_side(1)] or [say("no_opportunity")],
+            key_risks=[risk, *([f.brief for f in card.on_side(-1)] or [say("no_risk")])],
             information_sources=snapshot.all_source_urls,
-            narrative_report=card.narrate(say, conclusion=conclusion, risk=risk),
+            narrative_report=card.narrate(say, view=say(f"view.{view}")),
         )
 
     async def run(self, symbol: str, *, as_of: datetime, locale: Locale) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel
 
 from moot.modules.research.application.expert_service import Answer, ExpertService, refuse_answer
-from moot.modules.research.domain.evidence import Confidence, ExpertResult, Snapshot, cite
-from moot.modules.research.domain.facts import COMMON, difference
+from moot.modules.research.domain.evidence import Confidence, ExpertResult, Snapshot, cite, evidence_of
+from moot.modules.research.domain.facts import COMMON, Case
 from moot.modules.research.domain.rubric import Scorecard, Voice
 from moot.shared.domain import units
 from moot.shared.domain.experts import Direction, ExpertType
@@ -24,7 +24,10 @@ STALE_DAYS = 10
 
 BULLISH_PATTERNS = {"golden_cross", "breakout_20d_high", "bullish_engulfing"}
 SIGNALS: Mapping[int, Direction] = {1: "BULLISH", 0: "NEUTRAL", -1: "BEARISH"}
-OBV = {"Rising": 1.0, "Falling": -1.0, "Flat": 0.0}
+ASIDE = 0.01
+"""Nearer to its average than this share of it, a price is on neither side."""
+NO_MOVE = 0.05
+"""A day that changed the price by less, in per cent, went nowhere."""
 
 Pattern = Literal[
     "golden_cross",
@@ -39,6 +42,7 @@ Pattern = Literal[
 class TechnicalSnapshot(Snapshot):
     """Indicators of adjusted prices on traded days; None where there are too few of them.
 
+    `obv_change` is what on-balance volume moved in five days, in per cent of what was traded.
     `support` and `resistance` are the nearest swing levels; where the year has none on that side, a projection.
     """
 
@@ -54,15 +58,16 @@ class TechnicalSnapshot(Snapshot):
     ma120: units.Price
     ma200: units.Price
     rsi_value: units.Index
-    macd_dif: units.Ratio
-    macd_dea: units.Ratio
-    macd_histogram: units.Ratio
+    macd_dif: units.Fine
+    macd_dea: units.Fine
+    macd_histogram: units.Fine
     kdj_k: units.Index
     kdj_d: units.Index
     kdj_j: units.Index
     adx_value: units.Index
     volume_ratio: units.Ratio
     obv_trend: Literal["Rising", "Falling", "Flat"] | None
+    obv_change: units.Percent = None
     vwap_value: units.Price
     price_vs_vwap_status: Literal["Above", "Below", "At"] | None
     bb_upper: units.Price
@@ -84,20 +89,20 @@ class TechnicalSnapshot(Snapshot):
 
     @property
     def trend(self) -> float | None:
-        """The strength of the trend, with the sign of its direction."""
-        side = difference(self.current_price, self.ma20)
-        return None if self.adx_value is None or side is None else copysign(self.adx_value, side)
+        """The strength of the trend, with the sign of its direction; 0 where it has none."""
+        if self.adx_value is None or not self.ma20:
+            return None
+        side = self.current_price / self.ma20 - 1
+        return copysign(self.adx_value, side) if abs(side) >= ASIDE else 0.0
 
     @property
     def signed_volume(self) -> float | None:
         """How busy the day was, with the sign of where it went."""
         if self.volume_ratio is None or self.change_percent is None:
             return None
-        return copysign(self.volume_ratio, self.change_percent)
-
-    @property
-    def obv_sign(self) -> float | None:
-        return None if self.obv_trend is None else OBV[self.obv_trend]
+        return (
+            copysign(self.volume_ratio, self.change_percent) if abs(self.change_percent) >= NO_MOVE else 0.0
+        )
 
     @property
     def place_in_band(self) -> float | None:
@@ -107,7 +112,7 @@ class TechnicalSnapshot(Snapshot):
         return (self.current_price - self.bb_lower) / (self.bb_upper - self.bb_lower)
 
     @property
-    def pattern_balance(self) -> float:
+    def pattern_balance(self) -> int:
         return sum(1 if pattern in BULLISH_PATTERNS else -1 for pattern in self.detected_patterns)
 
     @property
@@ -159,9 +164,9 @@ class TechnicalAnalystService(ExpertService[TechnicalSnapshot, TechnicalResult])
         *("obv_trend", "price_vs_vwap_status", "detected_patterns"),
     )
 
-    def mark(self, snapshot: TechnicalSnapshot, say: Voice) -> Scorecard:
-        patterns = say.list_names(say(f"pattern.{pattern}") for pattern in snapshot.detected_patterns)
-        return super().mark(snapshot, say.also(patterns=patterns))
+    def speak(self, snapshot: TechnicalSnapshot, case: Case, locale: Locale) -> Voice:
+        say = super().speak(snapshot, case, locale)
+        return say.also(patterns=[self.texts(f"pattern.{p}") for p in snapshot.detected_patterns])
 
     def conclude(self, snapshot: TechnicalSnapshot, card: Scorecard, say: Voice) -> TechnicalResult:
         signal = SIGNALS[card.side]
@@ -172,7 +177,7 @@ class TechnicalAnalystService(ExpertService[TechnicalSnapshot, TechnicalResult])
             summary_reasoning=card.summarise(say, conclusion),
             key_technical_levels=KeyTechnicalLevels(support=snapshot.support, resistance=snapshot.resistance),
             risk_warning=risk,
-            narrative_report=card.narrate(say, conclusion=conclusion, risk=risk),
+            narrative_report=card.narrate(say, view=say(f"view.{signal}")),
         )
 
     def check(self, snapshot: TechnicalSnapshot, answer: Answer) -> Answer:
@@ -207,7 +212,14 @@ class TechnicalAnalystService(ExpertService[TechnicalSnapshot, TechnicalResult])
             days_since_last_trade=(analysis_date - bars[-1].trade_date).days,
             **self._sources.indicators(bars),
         )
-        return await self._report(case, snapshot, cite(self.expert.prefix, snapshot, bars[-1]))
+        seen = {"pattern_balance": snapshot.pattern_balance} | {
+            f"pattern.{name}": 1 for name in snapshot.detected_patterns
+        }
+        evidence = [
+            *cite(self.expert.prefix, snapshot, bars[-1]),
+            *(evidence_of(bars[-1], f"{self.expert.prefix}.{name}", n) for name, n in seen.items()),
+        ]
+        return await self._report(case, snapshot, evidence)
 
 
 SERVICE = TechnicalAnalystService

@@ -41,8 +41,10 @@ ValuationVerdict = Literal["Undervalued", "Fair", "Overvalued"]
 
 
 class ValuationSnapshot(Snapshot):
-    """`implausible` names reported fields that were out of all bounds and were therefore left out; `rebased` says
-    that per-share figures did not fit today's share count and were brought onto it.
+    """Ranks and medians are of the days since `history_start`.
+
+    `implausible` names reported fields that were out of all bounds and were therefore left out; `rebased` says that
+    per-share figures did not fit today's share count and were brought onto it.
     """
 
     stock_name: str
@@ -50,6 +52,7 @@ class ValuationSnapshot(Snapshot):
     current_date: date
     industry: str
     report_period: date
+    history_start: date
     current_price: Annotated[float, units.PRICE]
     total_mv: units.HundredMillion
     pe_ttm: units.Times
@@ -127,6 +130,7 @@ def valuation_snapshot(
         current_date=case.today,
         industry=case.industry,
         report_period=latest.period_end,
+        history_start=history[0].trade_date,
         current_price=today.close,
         total_mv=round(today.total_mv / 1e8, 2),
         **{name: getattr(today, name) for name in ("pe_ttm", "pb", "ps_ttm", "dv_ratio")},
@@ -251,7 +255,7 @@ CHEAP_AT = 0.25
 POOR_AT = -0.3
 MOST_EVIDENCE = 6
 
-Situation = Literal["opportunity", "trap", "fair", "overvalued"]
+Situation = Literal["opportunity", "trap", "fair", "overvalued", "above", "below"]
 VERDICTS: dict[Situation, ValuationVerdict] = {"opportunity": "Undervalued", "overvalued": "Overvalued"}
 
 
@@ -262,14 +266,32 @@ def case_for(price: float, quality: float) -> Situation:
     return "overvalued" if price <= -CHEAP_AT else "fair"
 
 
-def value_range(s: ValuationSnapshot, say: Voice) -> IntrinsicValueRange:
-    """From the lowest to the highest of the models that apply."""
+def against_models(case: Situation, price: float, worth: Sequence[float]) -> Situation:
+    """What is dearer than every model says is no bargain nor fair, what is cheaper than every model not dear."""
+    if worth and case != "overvalued" and price > worth[-1]:
+        return "above"
+    return "below" if worth and case in ("overvalued", "fair") and price < worth[0] else case
+
+
+def model_values(s: ValuationSnapshot) -> list[float]:
+    """What the models that apply make of a share, from the lowest to the highest, to the cent."""
     models = (s.graham_intrinsic_val, s.pe_implied_value, s.pb_implied_value)
-    values = [value for value in models if value is not None]
-    if not values:
-        unknown = say("not_available")
-        return IntrinsicValueRange(lower_bound=unknown, upper_bound=unknown)
-    return IntrinsicValueRange(lower_bound=f"{min(values):.2f}", upper_bound=f"{max(values):.2f}")
+    return sorted(round(value, 2) for value in models if value is not None)
+
+
+def value_range(worth: Sequence[float], say: Voice) -> IntrinsicValueRange:
+    unknown = say("not_available")
+    lower, upper = (f"{worth[0]:.2f}", f"{worth[-1]:.2f}") if worth else (unknown, unknown)
+    return IntrinsicValueRange(lower_bound=lower, upper_bound=upper)
+
+
+def _name_worth(price: float, worth: Sequence[float], say: Voice) -> Voice:
+    """A voice that can name the ends of the range, the nearer one below the price, and all of it in a clause."""
+    ends = value_range(worth, say)
+    bound = ends.upper_bound if worth and price > worth[-1] else ends.lower_bound
+    say = say.also(lower=ends.lower_bound, upper=ends.upper_bound, bound=bound)
+    kind = "none" if not worth else "single" if ends.lower_bound == ends.upper_bound else "range"
+    return say.also(worth=say(f"worth.{kind}"))
 
 
 def _risks(s: ValuationSnapshot, case: Situation, has_range: bool, say: Voice) -> list[str]:
@@ -292,19 +314,19 @@ class ValuationModelerService(ExpertService[ValuationSnapshot, ValuationResult])
 
     def conclude(self, snapshot: ValuationSnapshot, card: Scorecard, say: Voice) -> ValuationResult:
         case = case_for(card.of("price").score or 0.0, card.of("quality").score or 0.0)
-        worth = value_range(snapshot, say)
-        say = say.also(lower=worth.lower_bound, upper=worth.upper_bound)
-        conclusion = say(f"conclusion.{case}")
-        risks = _risks(snapshot, case, worth.lower_bound != say("not_available"), say)
-        basis = card.of("price") if case in ("fair", "overvalued") else card
+        price, worth = snapshot.current_price, model_values(snapshot)
+        case = against_models(case, price, worth)
+        say = _name_worth(price, worth, say)
+        conclusion, risks = say(f"conclusion.{case}"), _risks(snapshot, case, bool(worth), say)
+        basis = card if case in ("opportunity", "trap") else card.of("price")
         return ValuationResult(
             valuation_verdict=VERDICTS.get(case, "Fair"),
             confidence_score=basis.confidence,
-            estimated_intrinsic_value_range=worth,
-            key_evidence=[finding.text for _, finding in card.marked][:MOST_EVIDENCE],
-            risk_factors=[*risks, *card.cons],
+            estimated_intrinsic_value_range=value_range(worth, say),
+            key_evidence=[finding.brief for _, finding in card.marked][:MOST_EVIDENCE],
+            risk_factors=[*risks, *(f.brief for f in card.on_side(-1))],
             reasoning_summary=card.summarise(say, conclusion, basis=basis),
-            narrative_report=card.narrate(say, conclusion=conclusion, risk=say.prose(risks), basis=basis),
+            narrative_report=card.narrate(say, view=say(f"view.{case}"), basis=basis),
         )
 
     def check(self, snapshot: ValuationSnapshot, answer: Answer) -> Answer:

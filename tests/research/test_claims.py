@@ -1,0 +1,280 @@
+"""What the rubric claims of the whole demo market: each with evidence that carries it, in both languages, and never
+against its own numbers.
+"""
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import pytest
+
+from moot.modules.market_data.application.market_data import MarketData
+from moot.modules.market_data.infrastructure.demo.provider import DemoMarket
+from moot.modules.research.container import ResearchContainer
+from moot.shared.domain.claims import Claim
+from moot.shared.domain.evidence import Evidence
+from moot.shared.domain.experts import ExpertType
+from moot.shared.domain.grounding import ground
+from moot.shared.domain.messages import LOCALES, Locale
+from moot.shared.domain.symbol import Market
+from tests.fakes.clock import FixedClock
+
+DATES = [
+    datetime(*day, 10, tzinfo=UTC) for day in ((2026, 6, 30), (2025, 4, 21), (2024, 9, 2), (2023, 12, 18))
+]
+COMPANIES = [f"9000{n:02}.DEMO" for n in range(1, 13)]
+DELISTED = "900007.DEMO"
+ASKED = [
+    *((symbol, at) for at in DATES for symbol in COMPANIES if symbol != DELISTED),
+    *((DELISTED, datetime(2021, month, 18, 10, tzinfo=UTC)) for month in (3, 6, 9)),
+]
+CHINESE = re.compile(r"[\u4e00-\u9fff]")
+LATIN_WORD = re.compile(r"(?<![A-Za-z])[a-z]{3,}")
+SENTENCE = {"zh-CN": re.compile(r"[^。！？\n]+[。！？]"), "en-US": re.compile(r"[^\n]+?[.!?](?=\s|$)")}
+
+
+class Told(NamedTuple):
+    locale: Locale
+    report: dict[str, Any]
+
+    @property
+    def body(self) -> dict[str, Any]:
+        nested: dict[str, Any] = self.report.get("result", self.report)
+        return nested
+
+    @property
+    def evidence(self) -> dict[str, Evidence]:
+        return {item["id"]: Evidence(**item) for item in self.report["evidence"]}
+
+    @property
+    def claims(self) -> list[Claim]:
+        return [Claim(**claim) for claim in self.report["claims"]]
+
+
+async def ask_all() -> dict[ExpertType, list[Told]]:
+    """Every expert about every company, in the two languages by turns."""
+    desk = ResearchContainer(MarketData({Market.DEMO: DemoMarket(seed=7, clock=FixedClock(max(DATES)))}))
+    told: dict[ExpertType, list[Told]] = {expert: [] for expert in ExpertType}
+    for n, (symbol, as_of) in enumerate(ASKED):
+        locale = "zh-CN" if symbol == DELISTED else LOCALES[n % 2]  # its last name has no English
+        for expert in ExpertType:
+            day = (as_of.date(),) if expert is ExpertType.TECHNICAL_ANALYST else ()
+            report = await desk.service(expert).run(symbol, *day, as_of=as_of, locale=locale)
+            plain = report if isinstance(report, dict) else report.model_dump(mode="json")
+            told[expert].append(Told(locale, plain))
+    return told
+
+
+@pytest.fixture(scope="module")
+def market() -> dict[ExpertType, list[Told]]:
+    return asyncio.run(ask_all())
+
+
+@pytest.fixture(params=ExpertType)
+def told(request: pytest.FixtureRequest, market: dict[ExpertType, list[Told]]) -> list[Told]:
+    return market[request.param]
+
+
+def test_every_finding_that_was_scored_is_a_claim(told: list[Told]) -> None:
+    for one in told:
+        scorecard = one.report.get("output") or one.report["raw_llm_output"]
+        scored = [line for line in scorecard.splitlines()[:-1] if re.match(r"[+-]", line)]
+        assert len(one.claims) == len(scored) > 0
+        assert len({claim.id for claim in one.claims}) == len(one.claims)
+
+
+def test_every_number_of_a_claim_is_in_the_evidence_it_cites(told: list[Told]) -> None:
+    for one in told:
+        for claim in one.claims:
+            cited = [one.evidence[id_] for id_ in claim.evidence]
+            assert claim.as_of == max(item.as_of for item in cited)
+            for text in claim.says.values():
+                assert ground([text], cited).offenders == [], (claim.id, text)
+
+
+def test_a_claim_is_told_in_both_languages_and_each_in_its_own(told: list[Told]) -> None:
+    for one in told:
+        for claim in one.claims:
+            assert claim.says.keys() == set(LOCALES)
+            assert not CHINESE.search(claim.says["en-US"])
+            assert CHINESE.search(claim.says["zh-CN"])
+            assert not LATIN_WORD.search(claim.says["zh-CN"]), claim.says["zh-CN"]
+
+
+def test_the_language_of_the_reader_changes_no_claim() -> None:
+    async def claims(locale: Locale) -> list[Claim]:
+        desk = ResearchContainer(MarketData({Market.DEMO: DemoMarket(seed=7, clock=FixedClock(DATES[0]))}))
+        reports = [
+            await desk.service(expert).run(COMPANIES[2], as_of=DATES[0], locale=locale)
+            for expert in ("valuation_modeler", "macro_intelligence", "catalyst_detective")
+        ]
+        dumped = [report if isinstance(report, dict) else report.model_dump() for report in reports]
+        return [Claim(**dict(claim)) for report in dumped for claim in report["claims"]]
+
+    assert asyncio.run(claims("zh-CN")) == asyncio.run(claims("en-US"))
+
+
+def test_what_rests_on_what_others_wrote_is_reported_and_nothing_else_is(
+    market: dict[ExpertType, list[Told]],
+) -> None:
+    for told in market.values():
+        for claim in (claim for one in told for claim in one.claims):
+            assert claim.reported == any(".event." in id_ for id_ in claim.evidence)
+            assert claim.dimension in claim.expert.dimensions
+
+
+Numbers = Callable[[Callable[[str], float]], bool]
+HOLDS: dict[str, Numbers] = {
+    "technical.price_ma20.above": lambda n: n("current_price") > n("ma20"),
+    "technical.price_ma20.below": lambda n: n("current_price") < n("ma20"),
+    "technical.ma20_ma60.above": lambda n: n("ma20") > n("ma60"),
+    "technical.ma20_ma60.below": lambda n: n("ma20") < n("ma60"),
+    "technical.price_ma200.above": lambda n: n("current_price") > n("ma200"),
+    "technical.price_ma200.below": lambda n: n("current_price") < n("ma200"),
+    "technical.adx.up": lambda n: n("adx_value") >= 25 and n("current_price") > n("ma20"),
+    "technical.adx.down": lambda n: n("adx_value") >= 25 and n("current_price") < n("ma20"),
+    "technical.adx.none": lambda n: n("adx_value") < 25 or abs(n("current_price") / n("ma20") - 1) < 0.011,
+    "technical.macd.up": lambda n: n("macd_histogram") > 0 and n("macd_dif") > n("macd_dea"),
+    "technical.macd.down": lambda n: n("macd_histogram") < 0 and n("macd_dif") < n("macd_dea"),
+    "technical.macd_axis.above": lambda n: n("macd_dif") > 0,
+    "technical.macd_axis.below": lambda n: n("macd_dif") < 0,
+    "technical.kdj.up": lambda n: n("kdj_k") > n("kdj_d"),
+    "technical.kdj.down": lambda n: n("kdj_k") < n("kdj_d"),
+    "technical.volume.buying": lambda n: n("change_percent") > 0 and n("volume_ratio") >= 1.5,
+    "technical.volume.selling": lambda n: n("change_percent") < 0 and n("volume_ratio") >= 1.5,
+    "technical.volume.usual": lambda n: n("volume_ratio") < 1.5 or n("change_percent") == 0,
+    "technical.obv.rising": lambda n: n("obv_change") > 0,
+    "technical.obv.falling": lambda n: n("obv_change") < 0,
+    "technical.vwap.above": lambda n: n("current_price") > n("vwap_value"),
+    "technical.vwap.below": lambda n: n("current_price") < n("vwap_value"),
+    "technical.bollinger.under": lambda n: n("current_price") < n("bb_lower"),
+    "technical.bollinger.inside": lambda n: n("bb_lower") <= n("current_price") <= n("bb_upper"),
+    "technical.bollinger.over": lambda n: n("current_price") >= n("bb_upper"),
+    "technical.room.wide": lambda n: up(n) >= 1.9 * down(n) > 0,
+    "technical.room.even": lambda n: 0.45 * down(n) <= up(n) <= 2.1 * down(n),
+    "technical.room.tight": lambda n: 0 < up(n) <= 0.55 * down(n),
+    "financial.profit.profit": lambda n: n("eps_ttm") > 0,
+    "financial.profit.loss": lambda n: n("eps_ttm") < 0,
+    "financial.acceleration.quickening": lambda n: n("profit_growth") > n("profit_growth_before"),
+    "financial.acceleration.slowing": lambda n: n("profit_growth") < n("profit_growth_before"),
+    "financial.operating_leverage.leading": lambda n: n("profit_growth") > n("revenue_growth"),
+    "financial.operating_leverage.lagging": lambda n: n("profit_growth") < n("revenue_growth"),
+    "financial.net_debt.net_cash": lambda n: n("netdebt") < 0,
+    "valuation.pe.cheap": lambda n: n("pe_ttm") <= n("pe_median"),
+    "valuation.pe.dear": lambda n: n("pe_ttm") >= n("pe_median"),
+    "valuation.graham.below": lambda n: n("current_price") < n("graham_intrinsic_val"),
+    "valuation.graham.far_below": lambda n: n("current_price") < n("graham_intrinsic_val"),
+    "valuation.graham.above": lambda n: n("current_price") > n("graham_intrinsic_val"),
+    "valuation.graham.far_above": lambda n: n("current_price") > n("graham_intrinsic_val"),
+    "macro.pmi.expanding": lambda n: n("pmi_manufacturing") > 50,
+    "macro.pmi.soft": lambda n: n("pmi_manufacturing") < 50,
+    "macro.prosperity.good": lambda n: n("industry_prosperity") > 50,
+    "macro.prosperity.weak": lambda n: n("industry_prosperity") < 50,
+    "macro.ppi.firm": lambda n: n("ppi_yoy") > 0,
+    "macro.lpr.held": lambda n: n("lpr_1y_change") == 0,
+}
+"""What a sentence compares must hold of the numbers as they are read, rounded."""
+DIGITS = {"CNY": 2, "%": 1, "pp": 2, "x": 2, "index": 1, "": 4}
+
+
+def up(n: Callable[[str], float]) -> float:
+    return n("resistance") - n("current_price")
+
+
+def down(n: Callable[[str], float]) -> float:
+    return n("current_price") - n("support")
+
+
+def as_read(claim: Claim, evidence: dict[str, Evidence]) -> Callable[[str], float]:
+    def number(name: str) -> float:
+        item = evidence[f"{claim.expert.prefix}.{name}"]
+        assert item.id in claim.evidence, (claim.id, name)
+        assert not isinstance(item.value, str)
+        return round(item.value, DIGITS[item.unit])
+
+    return number
+
+
+def test_no_claim_is_refuted_by_the_numbers_it_cites(market: dict[ExpertType, list[Told]]) -> None:
+    met: Counter[str] = Counter()
+    for told in market.values():
+        for one in told:
+            for claim in one.claims:
+                if claim.kind in HOLDS:
+                    met[claim.kind] += 1
+                    assert HOLDS[claim.kind](as_read(claim, one.evidence)), claim
+    assert len(met) >= 0.8 * len(HOLDS), HOLDS.keys() - met.keys()
+
+
+def test_support_lies_below_the_price_and_resistance_above_as_they_are_read(
+    market: dict[ExpertType, list[Told]],
+) -> None:
+    for one in market[ExpertType.TECHNICAL_ANALYST]:
+        seen = one.report["technical_indicators"]
+        price, levels = round(seen["current_price"], 2), one.body["key_technical_levels"]
+        assert round(levels["support"], 2) < price < round(levels["resistance"], 2)
+
+
+def test_a_valuation_agrees_with_what_its_models_say(market: dict[ExpertType, list[Told]]) -> None:
+    """What would prove a view wrong has not happened yet."""
+    met = set()
+    for one in market[ExpertType.VALUATION_MODELER]:
+        price = one.report["valuation_indicators"]["current_price"]
+        ends = one.body["estimated_intrinsic_value_range"].values()
+        verdict, risk = one.body["valuation_verdict"], one.body["risk_factors"][0]
+        met.add(verdict)
+        if "N/A" in ends:
+            continue
+        lower, upper = map(float, ends)
+        if verdict == "Undervalued":
+            assert price <= upper, risk
+        elif verdict == "Overvalued":
+            assert price >= lower, risk
+            assert f"{upper if price > upper else lower:.2f}" in risk
+        elif "合理的判断即须改变" in risk or "the view has to change" in risk:
+            assert lower <= price <= upper, risk
+    assert len(met) > 1
+
+
+def test_nothing_is_the_best_and_the_worst_at_once(market: dict[ExpertType, list[Told]]) -> None:
+    ends = re.compile(r"最强的是(.+?)（.+最弱的是(.+?)（|strongest: (.+?) \(.+weakest: (.+?) \(")
+    for expert in (ExpertType.FINANCIAL_AUDITOR, ExpertType.MACRO_INTELLIGENCE):
+        for one in market[expert]:
+            found = ends.search(one.body[expert.fields.reasoning])
+            named = [name for name in found.groups() if name] if found else []
+            assert len(named) == len(set(named))
+
+
+def texts_of(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for name, part in value.items():
+            if name not in NOT_PROSE and not name.endswith("_indicators"):
+                yield from texts_of(part)
+    elif isinstance(value, list):
+        for part in value:
+            yield from texts_of(part)
+    elif isinstance(value, str):
+        yield value
+
+
+NOT_PROSE = {"claims", "evidence", "input", "output", "information_sources", "expected_impact"}
+
+
+def test_no_sentence_is_told_twice_in_a_result(told: list[Told]) -> None:
+    for one in told:
+        sentences = [s for text in texts_of(one.body) for s in SENTENCE[one.locale].findall(text)]
+        twice = [s for s, n in Counter(sentences).items() if n > 1 and len(s) >= 20]
+        assert twice == []
+
+
+def test_a_narrative_is_as_long_as_a_reader_wants(told: list[Told]) -> None:
+    for one in told:
+        text = one.report["narrative_report"]
+        if one.locale == "zh-CN":
+            assert 300 <= len("".join(text.split())) <= 800
+        else:
+            assert 150 <= len(text.split()) <= 400
+            assert not CHINESE.search(text)
