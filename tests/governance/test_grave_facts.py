@@ -20,7 +20,7 @@ from moot.shared.domain.facts import NewsItem
 from moot.shared.domain.symbol import Market
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.execution_context import ExecutionContext
-from tests.coordinator.test_resume import hours  # noqa: F401
+from tests.coordinator.test_resume import closed_in_the_end, hours  # noqa: F401
 from tests.fakes.clock import FixedClock
 from tests.fakes.judge import VERDICT
 from tests.fakes.market_data import FakeMarketDataProvider, a_bar, a_company, a_news_item
