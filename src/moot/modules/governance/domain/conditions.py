@@ -84,7 +84,9 @@ DECISION_TYPES: dict[str, DecisionType] = {
         ),
         CONTEXT
         | STOCK
-        | _declare(integer="experts_asked experts_heard", strings="grave_facts grave_grounds"),
+        | _declare(
+            integer="experts_asked experts_heard", strings="grave_facts grave_grounds", number="unaided_lean"
+        ),
         frozenset(
             {
                 *("levels.entry", "levels.stop", "levels.target", "grounding.score"),

@@ -16,6 +16,7 @@ from moot.modules.coordinator.domain.ports.permission import AfterError, NodePol
 from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
 from moot.modules.coordinator.domain.texts import SAY
 from moot.modules.coordinator.infrastructure.adapters.grave_facts import find_grave_facts, lead_with_grave
+from moot.modules.debate.application.unaided import lean_unaided
 from moot.modules.governance.application.coordinator_agent import (
     CoordinatorAgent,
     Decision,
@@ -187,6 +188,8 @@ class GovernanceAdapter(NodePolicy):
             workflow = self._agent.monitor.get_context(current_workflow_id())
             debate = workflow.node_outputs.get("debate", {}) if workflow else {}
             known |= await find_grave_facts(self._trading, asked, debate, known)
+            if argument := debate.get("argument"):
+                known["unaided_lean"] = lean_unaided(argument)
         return known
 
 
