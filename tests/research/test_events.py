@@ -29,7 +29,8 @@ def category(news: NewsItem) -> str:
         ("签订重大业务合同", "contract_won"),
         ("未中标某项目", "contract_lost"),
         ("收到问询函", "inquiry"),
-        ("被证监会立案调查", "enforcement"),
+        ("被证监会立案调查", "investigation"),
+        ("收到环保部门行政处罚决定书", "enforcement"),
         ("召开临时股东大会", "unread"),
     ],
 )

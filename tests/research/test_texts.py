@@ -14,7 +14,7 @@ from moot.modules.research.application.expert_service import ExpertService
 from moot.modules.research.application.financial_auditor import FinancialDimension, FinancialSignal
 from moot.modules.research.application.macro_intelligence import MacroDimension
 from moot.modules.research.application.technical_analyst import Pattern
-from moot.modules.research.domain.events import UNREAD, event_table
+from moot.modules.research.domain.events import SETTLED, UNREAD, event_table
 from moot.modules.research.domain.evidence import Snapshot
 from moot.modules.research.domain.facts import SAY
 from moot.modules.research.domain.rubric import Rule, load_rules
@@ -71,7 +71,7 @@ def test_an_expert_adds_to_what_all_say_and_changes_none_of_it(service: Service)
 
 def test_every_kind_of_event_has_an_impact_and_no_other_has() -> None:
     table = event_table()
-    kinds = {category.id for category in (*table.news, *table.policy, UNREAD)}
+    kinds = {category.id for category in (*table.news, *table.policy, UNREAD)} | {SETTLED}
     said = texts(CatalystDetectiveService)
     assert {key.rpartition(".")[2] for key in said if key.startswith("impact.")} == kinds
 

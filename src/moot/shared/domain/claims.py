@@ -15,6 +15,10 @@ Side = Literal["for", "against", "neither"]
 Author = Literal["rubric", "llm", "person"]
 Strength = Annotated[float, Field(ge=0, le=1)]
 SIGNS: Mapping[Side, int] = {"for": 1, "against": -1, "neither": 0}
+GRAVE_KINDS = frozenset(
+    f"catalyst.{kind}" for kind in ("investigation", "audit_qualified", "delisting", "default", "suspension")
+)
+"""Kinds of claims that forbid a purchase, however much speaks for it."""
 
 
 class Claim(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):

@@ -100,7 +100,8 @@ class DecisionValidator:
         stopped = (outcome.note.in_locale(reader),) if outcome.note else ()
         modified = dict(outcome.payload) if outcome.changes else None
         known = {fired.rule.id for fired in broken}
-        found = [*broken, *(fired for fired in outcome.later if fired.rule.id not in known)]
+        later = {fired.rule.id: fired for fired in outcome.later if fired.rule.id not in known}
+        found = [*broken, *later.values()]
         violations = tuple(violation_of(each, outcome, reader, trial.escalates(each)) for each in found)
         return ValidationResult(
             outcome.status,
@@ -217,7 +218,8 @@ def reader_of(request: DecisionRequest) -> Locale:
 def violation_of(fired: Fired, outcome: Outcome, reader: Locale, escalates: bool) -> RuleViolation:
     rule, finding = fired
     corrected = any(change.rule == f"{rule.id}@{rule.version}" for change in outcome.changes)
-    values, because = REDACT(dict(finding.values)), REDACT(_said(finding.because, reader))
+    values = REDACT(dict(finding.values))
+    because = _fill(in_locale(rule, "because", reader), values) or REDACT(_said(finding.because, reader))
     error = None if finding.error is None else _said(finding.error, reader)
     name = in_locale(rule, "name", reader) or rule.name
     return RuleViolation(
@@ -244,6 +246,13 @@ def in_locale(rule: EnhancedRule, text: str, locale: Locale) -> str:
     if isinstance(given, Mapping):
         return str(given.get(locale) or next(iter(given.values()), ""))
     return str(given or "")
+
+
+def _fill(text: str, values: Mapping[str, Any]) -> str:
+    """A rule's own words, with the values that its condition saw: `{payload.action}`."""
+    for name, value in values.items():
+        text = text.replace(f"{{{name}}}", str(value))
+    return text
 
 
 def _said(text: str | Message, reader: Locale) -> str:

@@ -32,7 +32,7 @@ from moot.modules.governance.domain.rulesets import Complaint
 from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.messages import nearest
 
-TEXTS = ("name", "description", "suggestion")
+TEXTS = ("name", "description", "because", "suggestion")
 """What `metadata` may say in several languages."""
 METADATA = (*TEXTS, "replaces", "kind")
 """What in it means something to Moot."""

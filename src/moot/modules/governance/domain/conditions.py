@@ -76,12 +76,23 @@ DECISION_TYPES: dict[str, DecisionType] = {
     "tool_call": DecisionType(_declare(string="tool", map="args")),
     "verdict": DecisionType(
         _declare(
-            string="symbol action stop_loss take_profit entry_strategy time_horizon reasoning engine",
-            number="position_percent confidence levels.entry levels.stop levels.target grounding.score",
+            string="symbol action stop_loss take_profit entry_strategy time_horizon reasoning engine "
+            "departs.action",
+            number="position_percent confidence levels.entry levels.stop levels.target grounding.score "
+            "departs.confidence",
             strings="risk_warnings",
         ),
-        CONTEXT | STOCK | _declare(integer="experts_asked experts_heard"),
-        frozenset({"levels.entry", "levels.stop", "levels.target", "grounding.score"}),
+        CONTEXT
+        | STOCK
+        | _declare(
+            integer="experts_asked experts_heard", strings="grave_facts grave_grounds", number="unaided_lean"
+        ),
+        frozenset(
+            {
+                *("levels.entry", "levels.stop", "levels.target", "grounding.score"),
+                *("departs.action", "departs.confidence"),
+            }
+        ),
         frozenset({"symbol"}),
     ),
 }

@@ -2,9 +2,10 @@
 
 import re
 import tomllib
-from collections.abc import Iterable, Sequence
-from datetime import date
-from functools import cache
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date, datetime
+from functools import cache, lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
@@ -12,7 +13,9 @@ from pydantic import BaseModel
 
 from moot.modules.research.domain.evidence import evidence_of
 from moot.modules.research.domain.facts import SAY, Case, Cited
+from moot.shared.domain.claims import GRAVE_KINDS
 from moot.shared.domain.evidence import Evidence
+from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.facts import NewsItem
 from moot.shared.domain.messages import Locale
 
@@ -32,8 +35,14 @@ PROBABILITY: tuple[Probability, ...] = ("低", "中", "高")
 """By how much holds of: announced by the company or an authority; more than intended."""
 
 
+def is_grave(category: str) -> bool:
+    return f"{ExpertType.CATALYST_DETECTIVE.prefix}.{category}" in GRAVE_KINDS
+
+
 class Category(BaseModel, frozen=True, extra="forbid"):
-    """A kind of event and the patterns that give it away; the table's order decides between two that fit."""
+    """A kind of event and the patterns that give it away; of two that fit, one that is grave or lifts what is grave
+    goes first, then the table's order decides.
+    """
 
     id: str
     topic: Topic
@@ -41,6 +50,7 @@ class Category(BaseModel, frozen=True, extra="forbid"):
     weight: int
     timeframe: Timeframe
     words: tuple[str, ...]
+    lifts: tuple[str, ...] = ()
 
     def fits(self, text: str) -> bool:
         return re.search("|".join(self.words), text) is not None
@@ -53,6 +63,8 @@ class EventTable(BaseModel):
 
 
 UNREAD = Category(id="unread", topic="company", polarity=0, weight=0, timeframe="近期", words=())
+SETTLED = "settled"
+"""What was grave until it was lifted."""
 
 
 class Event(Cited):
@@ -72,6 +84,10 @@ class Event(Cited):
     weight: float
     points: float
 
+    @property
+    def grave(self) -> bool:
+        return is_grave(self.category)
+
 
 @cache
 def event_table() -> EventTable:
@@ -80,19 +96,48 @@ def event_table() -> EventTable:
 
 def read_events(news: Iterable[NewsItem], case: Case) -> list[Event]:
     """Newest first, each address once."""
+    return [_read(item, category, case) for item, category in sort_news(news)]
+
+
+def sort_news(news: Iterable[NewsItem]) -> Iterator[tuple[NewsItem, Category]]:
+    """By kind, newest first, each address once. What is grave is over when something later that lifts it was
+    announced: a report by others is not enough.
+    """
     unique: dict[str, NewsItem] = {}
     for item in sorted(news, key=lambda item: item.available_at, reverse=True):
         unique.setdefault(item.url, item)
-    return [_read(item, case) for item in unique.values()]
+    lifted: dict[str, datetime] = {}
+    for item in unique.values():
+        category = _category_of(f"{item.title} {item.title_en or ''}".lower(), item.kind == "policy")
+        if item.symbol and item.available_at < lifted.get(category.id, item.available_at):
+            category = category.model_copy(update={"id": SETTLED, "polarity": 0, "weight": 0})
+        if item.symbol and item.kind != "news":
+            lifted = dict.fromkeys(category.lifts, item.available_at) | lifted
+        yield item, category
 
 
-def _read(item: NewsItem, case: Case) -> Event:
-    table, published = event_table(), case.symbol.local_date(item.available_at)
+@lru_cache(maxsize=4096)
+def _category_of(text: str, policy: bool) -> Category:
+    known = event_table().policy if policy else event_table().news
+    lifting = [category for category in known if category.lifts and category.fits(text)]
+    over = {kind for category in lifting for kind in category.lifts}
+    grave = (category for category in known if is_grave(category.id) and category.id not in over)
+    return next((c for c in chain(grave, lifting, known) if c.fits(text)), UNREAD)
+
+
+def find_grave(news: Iterable[NewsItem]) -> dict[str, NewsItem]:
+    """The newest that tells of each grave kind that stands; only what is about the company itself."""
+    told = [
+        (category.id, item) for item, category in sort_news(news) if item.symbol and is_grave(category.id)
+    ]
+    return dict(reversed(told))
+
+
+def _read(item: NewsItem, category: Category, case: Case) -> Event:
+    published = case.symbol.local_date(item.available_at)
     text = f"{item.title} {item.title_en or ''}".lower()
-    known = table.policy if item.kind == "policy" else table.news
-    category = next((category for category in known if category.fits(text)), UNREAD)
     weight = (category.weight or UNREAD_WEIGHT) * 0.5 ** ((case.today - published).days / HALF_LIFE_DAYS)
-    decided = not any(word in text for word in table.tentative)
+    decided = not any(word in text for word in event_table().tentative)
     return Event(
         available_at=item.available_at,
         source=item.source,

@@ -15,6 +15,8 @@ from moot.modules.coordinator.domain.exceptions import ApprovalNeeded, SessionNo
 from moot.modules.coordinator.domain.ports.permission import AfterError, NodePolicy
 from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
 from moot.modules.coordinator.domain.texts import SAY
+from moot.modules.coordinator.infrastructure.adapters.grave_facts import find_grave_facts, lead_with_grave
+from moot.modules.debate.application.unaided import lean_unaided
 from moot.modules.governance.application.coordinator_agent import (
     CoordinatorAgent,
     Decision,
@@ -67,12 +69,12 @@ class GovernanceAdapter(NodePolicy):
         if node_type != "judge":
             return result
         allowed, record = await self._ask_rules("verdict", result, result["symbol"])
-        changed = {name for name in allowed if allowed[name] != result.get(name)} - {"warnings"}
+        locale, changed = current_context().locale, _changes(result, allowed)
         if record is None or not changed:
             notes = record.result.notes if record else ()
-            return {**allowed, "warnings": [*allowed.get("warnings", []), *notes]} if notes else allowed
-        locale = current_context().locale
-        verdict = restate(result, allowed, locale)
+            noted = {**allowed, "warnings": [*allowed.get("warnings", []), *notes]} if notes else allowed
+            return lead_with_grave(noted, record.context if record else {}, locale)
+        verdict = lead_with_grave(restate(result, allowed, locale), record.context, locale)
         advice = [v.suggestion for v in record.result.violations if v.corrected and v.suggestion]
         warning = SAY("changed_by_rules", how=explain(record), why=" ".join(dict.fromkeys(advice)))
         return {**verdict, "warnings": [*verdict["warnings"], warning.in_locale(locale).strip()]}
@@ -182,7 +184,17 @@ class GovernanceAdapter(NodePolicy):
                 known |= state.model_dump(exclude_none=True) if state else {}
             except AppError as e:
                 logger.warning("trading facts not known", symbol=asked.text, error=str(e))
+        if kind == "verdict":
+            workflow = self._agent.monitor.get_context(current_workflow_id())
+            debate = workflow.node_outputs.get("debate", {}) if workflow else {}
+            known |= await find_grave_facts(self._trading, asked, debate, known)
+            if argument := debate.get("argument"):
+                known["unaided_lean"] = lean_unaided(argument)
         return known
+
+
+def _changes(was: Payload, now: Payload) -> set[str]:
+    return {name for name in now if now[name] != was.get(name)} - {"warnings"}
 
 
 def _request_under_way() -> ResearchRequest | None:

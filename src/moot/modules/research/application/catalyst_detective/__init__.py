@@ -97,7 +97,8 @@ class CatalystDetectiveAgentResult(BaseModel, frozen=True):
 
 
 def catalyst_context(case: Case, events: Sequence[Event]) -> CatalystContext:
-    """`events` are newest first; each dimension keeps its newest."""
+    """`events` are newest first; each dimension keeps what is grave, then its newest."""
+    events = sorted(events, key=lambda event: not event.grave)
     kept = {s.context: [e for e in events if e.topic == s.dimension][: s.count] for s in SEARCHES}
     chosen = [event for of_topic in kept.values() for event in of_topic]
     return CatalystContext(
