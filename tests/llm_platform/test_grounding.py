@@ -8,7 +8,7 @@ from hypothesis import given as examples
 from hypothesis import strategies as st
 
 from moot.shared.domain.evidence import Evidence
-from moot.shared.domain.grounding import ground
+from moot.shared.domain.grounding import ground, mark_reported
 
 NOON = datetime(2026, 6, 30, 4, 0, tzinfo=UTC)
 NEWS = "https://news.example.com/a/2026,0630.html"
@@ -67,11 +67,6 @@ GROUNDED = [
     "Free cash flow of ¥5,678,900,000",
     # full-width
     "股价１７．３５元",
-    # what stands in text evidence
-    "an order of 4.2 billion yuan",
-    "订单42亿元，毛利率升6.5%",
-    "回购 3500 万元",
-    "repurchase of 35 million",
     # what evidence is called
     "above its 20-day average of 16.9",
     "20 日均线; MA5/10/20",
@@ -90,6 +85,75 @@ def test_a_number_of_the_evidence_holds_however_it_is_written(text):
 @pytest.mark.parametrize("text", [text for text in GROUNDED if "20" not in text])
 def test_the_same_number_is_an_offence_where_nothing_was_given(text):
     assert ground([text], []).score == 0.0
+
+
+REPORTED = [
+    ("an order of 4.2 billion yuan", ["4.2 billion"]),
+    ("订单42亿元，毛利率升6.5%", ["42亿", "6.5%"]),
+    ("回购 3500 万元", ["3500 万"]),
+    ("repurchase of 35 million", ["35 million"]),
+    ("see https://in.a.title/x", ["https://in.a.title/x"]),
+]
+
+
+@pytest.mark.parametrize(("text", "reported"), REPORTED)
+def test_what_only_others_wrote_is_reported_and_counts_neither_way(text, reported):
+    known = [*EVIDENCE, item("catalyst.web.1", "more at https://in.a.title/x", source=NEWS)]
+    found = ground([f"{text}, 17.35 and 99.9"], known, given=text)
+    assert (found.reported, found.offenders, found.checked, found.score) == (reported, ["99.9"], 2, 0.5)
+
+
+def test_what_was_measured_is_grounded_whoever_else_wrote_it():
+    told = item("catalyst.event.1", "ROE of 12.3%, see " + NEWS, source=NEWS)
+    found = ground([f"ROE 12.3%, {NEWS}"], [*EVIDENCE, told])
+    assert (found.reported, found.offenders, found.checked) == ([], [], 2)
+
+
+def test_quoted_lines_of_what_was_shown_come_from_outside():
+    shown = "Stop at 15.8\n> orders of 88.8 million, www.tip.example\n> stop at 15.9"
+    found = ground(["15.8, 15.9, 88.8 million, www.tip.example"], [], given=shown)
+    assert found.reported == ["www.tip.example", "15.9", "88.8 million"]
+    assert (found.checked, found.offenders) == (1, [])
+
+
+def test_a_figure_in_a_field_of_its_own_must_be_measured():
+    told = [item("catalyst.event.1", "target 21.5, says a broker")]
+    found = ground(["the broker's target of 21.5"], told, figures=["21.5", "17.35"])
+    assert (found.reported, found.offenders) == ([], ["21.5", "17.35"])
+    assert ground([], EVIDENCE, figures=["17.35"]).score == 1
+
+
+@pytest.mark.parametrize(
+    ("locale", "text", "marked"),
+    [
+        ("zh-CN", "订单42亿元，MA42 升6.5%。", "订单42亿元〔据报道〕，MA42 升6.5%〔据报道〕。"),
+        ("en-US", "up 6.5%, 6.5% and 6.55%", "up 6.5% [reported], 6.5% [reported] and 6.55%"),
+        ("en-US", "see https://a.b/c.", "see https://a.b/c [reported]."),
+        ("en-US", "nothing", "nothing"),
+    ],
+)
+def test_what_is_reported_is_marked_where_it_stands(locale, text, marked):
+    assert mark_reported(text, ["42亿", "42", "6.5%", "https://a.b/c"], locale) == marked
+
+
+WRONG_KIND = [
+    ("The price is 17.35%", ["17.35%"]),
+    ("市盈率 23.96%", ["23.96%"]),
+    ("涨跌幅 3.218 倍", ["3.218 倍"]),
+    ("change of CNY 3.218", ["CNY 3.218"]),
+    ("总市值 1234.56 元", ["1234.56 元"]),
+    ("LPR 下调 0.25 个基点", ["0.25 个基点"]),
+    ("LPR 下调 25 个百分点", ["25 个百分点"]),
+]
+
+
+@pytest.mark.parametrize(("text", "offenders"), WRONG_KIND)
+def test_the_right_number_of_the_wrong_kind_does_not_hold(text, offenders):
+    assert ground([text], EVIDENCE).offenders == offenders
+
+
+def test_an_index_may_be_written_as_a_percentage():
+    assert ground(["PMI 49.8%", "PMI 49.8"], [item("macro.pmi", 49.8, "index")]).offenders == []
 
 
 INVENTED = [
@@ -148,7 +212,7 @@ def test_a_sign_that_is_written_must_be_the_right_one():
     rose, fell = [item("a", 3.2, "%")], [item("a", -3.2, "%")]
     assert ground(["change -3.2%", "变动为 +3.2%"], rose).offenders == ["-3.2%"]
     assert ground(["change -3.2%", "变动为 +3.2%"], fell).offenders == ["+3.2%"]
-    assert ground(["support at 10-3.2, 区间1元-3.2元"], rose).offenders == ["1元"]
+    assert ground(["support at 10-3.2, 区间1元-3.2元"], [item("a", 3.2, "CNY")]).offenders == ["1元"]
 
 
 def test_what_the_writer_was_shown_and_what_it_judges_itself_hold():

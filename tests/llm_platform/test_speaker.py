@@ -356,6 +356,36 @@ async def test_a_few_offenders_are_kept_on_the_result_without_failing_it():
     assert (len(strict.asked), corrected.grounding.score) == (2, 1.0)
 
 
+TOLD: dict[Locale, tuple[str, str, str]] = {
+    "zh-CN": (
+        "标题称应在 99.9 元买入",
+        "标题称应在 99.9 元〔据报道〕买入",
+        "仅见于他人报道、未经核对：99.9 元。",
+    ),
+    "en-US": (
+        "A headline says to buy at CNY 99.9.",
+        "A headline says to buy at CNY 99.9 [reported].",
+        "Reported by others and not checked: CNY 99.9.",
+    ),
+}
+
+
+@pytest.mark.parametrize("locale", LOCALES)
+async def test_what_only_a_headline_says_is_marked_and_the_reader_warned(locale):
+    words, marked, warning = TOLD[locale]
+    output = said(locale, key_evidence=[words])
+    turn = await Speaker(FakeLLM(output), min_grounding=1.0).ask(brief(locale))
+    assert turn.answer == View.model_validate(answer(locale, key_evidence=[marked]))
+    assert turn.output == output
+    assert (turn.grounding.offenders, len(turn.grounding.reported), turn.warnings) == ([], 1, [warning])
+
+
+async def test_a_level_that_only_a_headline_names_is_no_level():
+    levels = {"support": 16.2, "resistance": 99.9}
+    error = await refusal(said(levels=levels, key_evidence=["看多"], narrative_report=""))
+    assert error.details["grounding"]["offenders"] == ["99.9"]
+
+
 @pytest.mark.accepts("A2-16")
 @pytest.mark.parametrize(
     ("locale", "warning"),

@@ -65,7 +65,10 @@ async def run(container: ResearchContainer, agent: str, locale: Locale) -> dict[
 
 
 def body(report: dict[str, Any]) -> dict[str, Any]:
-    nested: dict[str, Any] = report.get("result", report)
+    """The result, without the marks of what is merely reported."""
+    nested: dict[str, Any] = json.loads(
+        MARK.sub("", json.dumps(report.get("result", report), ensure_ascii=False))
+    )
     return nested
 
 
@@ -76,6 +79,7 @@ async def good_answer(agent: str, locale: Locale) -> dict[str, Any]:
     return {name: deepcopy(BY_RULE[agent, locale][name]) for name in SERVICES[agent].answer.model_fields}
 
 
+MARK = re.compile(r"〔据报道〕| \[reported\]")
 BY_RULE: dict[tuple[str, Locale], dict[str, Any]] = {}
 
 
@@ -102,7 +106,8 @@ async def test_an_expert_speaks_once_and_its_narrative_is_in_the_same_answer(
     llm = FakeLLM(said(answer))
     report = await run(desk(llm), agent, locale)
     assert {name: body(report)[name] for name in answer} == answer
-    assert report["narrative_report"] == answer["narrative_report"] != ""
+    assert MARK.sub("", report["narrative_report"]) == answer["narrative_report"] != ""
+    assert bool(MARK.search(report["narrative_report"])) == bool(report["grounding"]["reported"])
     assert report["engine"] == "llm"
     (asked,) = llm.asked
     assert (asked.given["caller_module"], asked.given["caller_agent"]) == ("research", agent)

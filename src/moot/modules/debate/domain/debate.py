@@ -186,6 +186,7 @@ def combine(*groundings: Grounding | None) -> Grounding | None:
         score=held / checked if checked else 1.0,
         checked=checked,
         offenders=[offender for grounding in known for offender in grounding.offenders],
+        reported=[stated for grounding in known for stated in grounding.reported],
     )
 
 

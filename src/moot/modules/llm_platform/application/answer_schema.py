@@ -1,15 +1,16 @@
 """What an answer must be, as JSON schema, and what it says: field by field, and in whose language."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
 from moot.shared.domain.messages import Locale
 
+B = TypeVar("B", bound=BaseModel)
 ENFORCEABLE = frozenset({"type", "enum", "const", "items", "anyOf", "description"})
 BOUNDS = frozenset(
     {
@@ -82,7 +83,7 @@ class Statements:
 
     @property
     def all_texts(self) -> list[str]:
-        return [*(text for texts in self.texts.values() for text in texts), *self.figures]
+        return [text for texts in self.texts.values() for text in texts]
 
 
 def collect_statements(answer: BaseModel, own: frozenset[str]) -> Statements:
@@ -111,6 +112,22 @@ def _leaves(value: Any, *path: str) -> Iterator[tuple[tuple[str, ...], Any]]:
             yield from _leaves(part, *path)
     else:
         yield path, value
+
+
+def mark_texts(answer: B, mark: Callable[[str], str]) -> B:
+    """The answer with `mark` made on every text that the model wrote."""
+
+    def walk(value: Any) -> Any:
+        if isinstance(value, BaseModel):
+            return value.model_copy(
+                update={name: walk(getattr(value, name)) for name in value.model_fields_set}
+            )
+        if isinstance(value, list):
+            return [walk(part) for part in value]
+        return mark(value) if isinstance(value, str) else value
+
+    marked: B = walk(answer)
+    return marked
 
 
 def find_foreign_fields(texts: Mapping[str, list[str]], locale: Locale, shown: str) -> list[str]:

@@ -20,6 +20,7 @@ from moot.modules.llm_platform.application.answer_schema import (
     collect_statements,
     describe_schema,
     find_foreign_fields,
+    mark_texts,
     strict_schema,
 )
 from moot.modules.llm_platform.application.llm_service import LLMService
@@ -29,7 +30,7 @@ from moot.modules.llm_platform.domain.parsing import Normaliser, parse_llm_json_
 from moot.modules.llm_platform.domain.texts import SAY
 from moot.shared.domain.errors import AppError
 from moot.shared.domain.evidence import Evidence
-from moot.shared.domain.grounding import Grounding, ground
+from moot.shared.domain.grounding import Grounding, ground, mark_reported
 from moot.shared.domain.messages import Locale, Message
 from moot.shared.domain.texts import SAY as COMMON
 from moot.shared.infrastructure.execution_context import current_context, current_replay, tell_retry
@@ -92,7 +93,10 @@ class Brief(Generic[A]):
 
 @dataclass(frozen=True)
 class Spoken(Generic[A]):
-    """`input` is the user message, `output` the text the model answered with, both for the record."""
+    """`input` is the user message, `output` the text the model answered with, both for the record.
+
+    In the texts of `answer` what is merely reported is marked.
+    """
 
     answer: A
     input: str
@@ -143,7 +147,9 @@ class Speaker:
             reply.content, brief.answer, normalizers=[brief.normalise], context_label=brief.agent
         )
         said = collect_statements(answer, brief.own)
-        grounding = ground(said.all_texts, brief.evidence, given=brief.case, own=said.own)
+        grounding = ground(
+            said.all_texts, brief.evidence, given=brief.case, own=said.own, figures=said.figures
+        )
         problems = _language_problems(brief, said)
         if grounding.score < self._min_grounding:
             problems.append(SAY("answer.ungrounded", offenders=grounding.offenders[:NAMED_OFFENDERS]))
@@ -153,8 +159,11 @@ class Speaker:
                 raw_length=len(reply.content),
                 grounding=grounding.model_dump(),
             )
-        warnings = [warning.in_locale(brief.locale) for warning in _warn(brief, answer, reply)]
-        return Spoken(answer, opening[1].content, reply.content, grounding, warnings)
+        warnings = [*_warn(brief, answer, reply), *_warn_of_reports(grounding)]
+        told = [warning.in_locale(brief.locale) for warning in warnings]
+        if grounding.reported:
+            answer = mark_texts(answer, lambda text: mark_reported(text, grounding.reported, brief.locale))
+        return Spoken(answer, opening[1].content, reply.content, grounding, told)
 
 
 class EngineChoice:
@@ -244,3 +253,7 @@ def _warn(brief: Brief[A], answer: A, reply: ChatResult) -> Iterator[Message]:
     if NARRATIVE in brief.answer.model_fields and not low <= length <= high:
         logger.warning("narrative too short or too long", agent=brief.agent, length=length)
         yield SAY("answer.narrative_length", length=length, low=low, high=high)
+
+
+def _warn_of_reports(grounding: Grounding) -> list[Message]:
+    return [SAY("answer.reported", reported=grounding.reported)] if grounding.reported else []

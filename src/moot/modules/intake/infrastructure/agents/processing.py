@@ -19,8 +19,8 @@ from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates,
 from moot.modules.llm_platform.application.answer_schema import describe_schema
 from moot.modules.llm_platform.application.llm_service import ChatMessage, LLMService, parse_llm_json_output
 from moot.shared.domain.errors import AppError
-from moot.shared.domain.grounding import SCALES
 from moot.shared.domain.messages import Message
+from moot.shared.domain.stated_numbers import SCALES
 from moot.shared.domain.validation import Strict
 
 logger = structlog.get_logger(__name__)
