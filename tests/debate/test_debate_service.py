@@ -1,4 +1,4 @@
-"""The debate's door: both sides at once, then the resolution; errors pass; shapes are refused at the edge."""
+"""The debate's door: both sides at once, round by round; all that was said is weighed; bad shapes are refused."""
 
 import asyncio
 
@@ -11,68 +11,128 @@ from moot.modules.debate.application.debate_service import (
     DebateService,
     ExpertSummary,
 )
-from moot.modules.debate.domain.debate import Resolution, RiskItem
+from moot.modules.debate.domain.debate import RiskItem, Speech, Turn
 from moot.shared.domain.evidence import Evidence
+from moot.shared.domain.grounding import Grounding
 from tests.fakes.clock import PATIENCE
-from tests.fakes.debate import TECHNICAL, VALUATION, FakeAdvocate, FakeResolver, argument, findings, found
+from tests.fakes.debate import (
+    FINANCIAL,
+    TECHNICAL,
+    VALUATION,
+    FakeNarrator,
+    FakePleader,
+    claim,
+    findings,
+    found,
+    relation,
+)
 
-BULL, BEAR = argument("BULLISH"), argument("BEARISH")
 PRICE = Evidence(
     id="technical.current_price", value=10.0, unit="CNY", source="bars", as_of="2026-01-09T08:00:00Z"
 )
+CHEAP, FALLING = claim("valuation.pe.cheap", 0.5), claim("financial.profit_growth.slump", -0.5, "growth")
 DEBATE = findings(
-    {VALUATION: found("Fair", 0.5), TECHNICAL: found("BULLISH", 0.7)}, evidence=[PRICE], locale="zh-CN"
+    {VALUATION: found("Undervalued", 0.5), FINANCIAL: found("BEARISH", 0.7)},
+    claims=[CHEAP, FALLING],
+    evidence=[PRICE],
 )
+DOUBT = claim("technical.patterns.bearish", -0.25, "range", id="debate.bear.1", by="llm")
+REPLY = relation("debate.bear.1", "valuation.pe", by="llm", scheme="model")
+LLM = {"engine": "llm", "core_thesis": "Because.", "narrative_report": "A story."}
 
 
-async def test_the_outcome_holds_both_cases_the_resolution_and_all_three_narratives():
-    outcome = await DebateService(FakeAdvocate(BULL), FakeAdvocate(BEAR), FakeResolver()).run(DEBATE)
-    assert outcome.model_dump() == {
-        "symbol": "900001.DEMO",
-        "direction": "NEUTRAL",
-        "confidence": 0.5,
-        "bull_case": {
-            "core_thesis": "BULLISH thesis",
-            "supporting_arguments": ["BULLISH argument"],
-            "acknowledged_risks": ["BULLISH concession"],
-        },
-        "bear_case": {
-            "core_thesis": "BEARISH thesis",
-            "supporting_arguments": ["BEARISH argument"],
-            "acknowledged_strengths": ["BEARISH concession"],
-        },
-        "risk_matrix": [],
-        "key_disagreements": [],
-        "conflict_resolution": "BULLISH thesis against BEARISH thesis",
-        "narrative_report": "BULLISH story\n\nBEARISH story\n\nresolution story",
-        "evidence": [PRICE.model_dump()],
-        "experts": [VALUATION, TECHNICAL],
-        "engine": "llm",
-        "bull_case_summary": "",
-        "bear_case_summary": "",
-        "grounding": None,
-        "warnings": [],
-    }
+async def run(
+    bull: FakePleader, bear: FakePleader, narrator: FakeNarrator | None = None, rounds: int = 1
+) -> DebateOutcomeDTO:
+    debate = DEBATE.model_copy(update={"rounds": rounds})
+    return await DebateService(bull, bear, narrator or FakeNarrator()).run(debate)
+
+
+async def test_by_rule_the_experts_claims_are_related_by_schemes_and_weighed():
+    outcome = await run(FakePleader(), FakePleader())
+    argument = outcome.argument
+    assert [c.id for c in argument.claims] == ["valuation.pe", "financial.profit_growth"]
+    assert [(r.source, r.target) for r in argument.relations] == [("financial.profit_growth", "valuation.pe")]
+    assert argument.strengths == {"valuation.pe": 0.25, "financial.profit_growth": 0.5}
+    assert (outcome.direction, outcome.confidence, outcome.engine) == ("NEUTRAL", 0.5, "rubric")
+    assert (outcome.experts, outcome.evidence) == ([VALUATION, FINANCIAL], [PRICE])
+    assert outcome.warnings == [] and outcome.grounding is None
+
+
+async def test_by_rule_there_is_one_round_however_many_were_asked_for():
+    bull, bear = FakePleader(), FakePleader()
+    await run(bull, bear, rounds=3)
+    assert len(bull.given) == len(bear.given) == 1
+
+
+async def test_a_model_argues_on_what_was_said_before_and_the_second_round_answers_the_first():
+    first, second = Turn(**LLM), Turn(claims=[DOUBT], relations=[REPLY], **LLM)
+    bull, bear = FakePleader(first), FakePleader(second, Turn(**LLM))
+    narrator = FakeNarrator()
+    outcome = await run(bull, bear, narrator, rounds=2)
+    (opening, nobody), (later, said) = bull.given
+    assert nobody is None and said == second
+    assert "debate.bear.1" not in opening.strengths
+    assert later.strengths["valuation.pe"] == pytest.approx(0.5 * (1 - (1 - 0.5 * 0.75)), abs=1e-9)
+    assert bear.given[1][1] == first
+    assert outcome.argument == later == narrator.given[0][0]
+    assert narrator.given[0][2].claims == [DOUBT]
+
+
+async def test_what_models_add_never_replaces_what_stands_nor_points_nowhere():
+    louder = CHEAP.model_copy(update={"strength": 1.0})
+    stray, again = (
+        relation("debate.bear.1", "nobody.said"),
+        relation("financial.profit_growth", "valuation.pe"),
+    )
+    itself = relation("valuation.pe", "valuation.pe", "support")
+    bull = FakePleader(Turn(claims=[louder], relations=[stray, again, itself], **LLM))
+    outcome = await run(bull, FakePleader(Turn(**LLM)))
+    assert outcome.argument == (await run(FakePleader(), FakePleader())).argument
+
+
+async def test_the_outcome_is_the_arguments_and_the_words_are_the_speakers():
+    speech = Speech(
+        bull_case_summary="up",
+        bear_case_summary="down",
+        conflict_resolution="settled",
+        narrative_report="The whole story.",
+        engine="llm",
+        grounding=Grounding(score=1.0, checked=1, offenders=[]),
+        warnings=["odd"],
+    )
+    spoken = await run(FakePleader(Turn(**LLM)), FakePleader(Turn(**LLM)), FakeNarrator(speech))
+    by_rule = await run(FakePleader(), FakePleader())
+    words = {"bull_case_summary": "up", "bear_case_summary": "down", "conflict_resolution": "settled"}
+    words |= {"narrative_report": "The whole story.", "engine": "llm", "warnings": ["The resolution: odd"]}
+    assert spoken.model_dump(include=set(words)) == words
+    assert spoken.bull_case.core_thesis == spoken.bear_case.core_thesis == "Because."
+    assert spoken.grounding == speech.grounding
+    computed = {"direction", "confidence", "risk_matrix", "key_disagreements", "argument"}
+    assert spoken.model_dump(include=computed) == by_rule.model_dump(include=computed)
+
+
+async def test_who_spoke_by_rule_among_models_is_named():
+    outcome = await run(FakePleader(Turn(**LLM)), FakePleader())
+    assert outcome.engine == "rubric"
+    assert outcome.warnings == [
+        "No model spoke for: The bear's plea, The resolution. This part was made by rule."
+    ]
+    assert outcome.narrative_report.startswith("The motion was that")
 
 
 async def test_bull_and_bear_argue_at_the_same_time():
     both = asyncio.Barrier(2)
-    service = DebateService(FakeAdvocate(BULL, both), FakeAdvocate(BEAR, both), FakeResolver())
+    service = DebateService(FakePleader(barrier=both), FakePleader(barrier=both), FakeNarrator())
     assert isinstance(await asyncio.wait_for(service.run(DEBATE), timeout=PATIENCE), DebateOutcomeDTO)
 
 
-@pytest.mark.parametrize(
-    "service",
-    [
-        DebateService(FakeAdvocate(TimeoutError("too slow")), FakeAdvocate(BEAR), FakeResolver()),
-        DebateService(FakeAdvocate(BULL), FakeAdvocate(TimeoutError("too slow")), FakeResolver()),
-        DebateService(FakeAdvocate(BULL), FakeAdvocate(BEAR), FakeResolver(TimeoutError("too slow"))),
-    ],
-    ids=["bull", "bear", "resolver"],
-)
-async def test_what_anyone_raises_passes_through(service):
+@pytest.mark.parametrize("who", ["bull", "bear", "narrator"])
+async def test_what_anyone_raises_passes_through(who):
+    late = TimeoutError("too slow")
+    bull, bear = (FakePleader(late) if role == who else FakePleader() for role in ("bull", "bear"))
     with pytest.raises(TimeoutError, match="too slow"):
-        await service.run(DEBATE)
+        await run(bull, bear, FakeNarrator(late if who == "narrator" else None))
 
 
 def test_an_expert_summary_has_exactly_four_fields():
@@ -83,29 +143,21 @@ def test_an_expert_summary_has_exactly_four_fields():
 
 @pytest.mark.parametrize("confidence", [-0.01, 1.01, float("nan")])
 @pytest.mark.accepts("W17")
-def test_a_confidence_outside_its_range_is_refused(confidence):
+async def test_a_confidence_outside_its_range_is_refused(confidence):
     with pytest.raises(ValidationError):
         found("BULLISH", confidence)
+    outcome = (await run(FakePleader(), FakePleader())).model_dump()
     with pytest.raises(ValidationError):
-        argument("BULLISH", confidence)
+        DebateOutcomeDTO.model_validate(outcome | {"confidence": confidence})
 
 
 @pytest.mark.accepts("W17")
-def test_a_direction_or_risk_level_outside_its_literals_is_refused():
-    with pytest.raises(ValidationError):
-        argument("NEUTRAL")
+async def test_a_direction_or_risk_level_outside_its_literals_is_refused():
     with pytest.raises(ValidationError):
         RiskItem(risk="r", probability="VERY HIGH", impact="LOW", mitigation="m")
+    outcome = (await run(FakePleader(), FakePleader())).model_dump()
     with pytest.raises(ValidationError):
-        Resolution(
-            direction="SIDEWAYS",
-            confidence=0.5,
-            risk_matrix=[],
-            key_disagreements=[],
-            conflict_resolution="",
-            narrative_report="",
-            engine="rubric",
-        )
+        DebateOutcomeDTO.model_validate(outcome | {"direction": "SIDEWAYS"})
 
 
 def test_there_is_no_debate_without_an_expert():

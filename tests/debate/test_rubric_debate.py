@@ -1,6 +1,7 @@
-"""The rubric debate: exact outcomes, from five experts down to one."""
+"""A debate by rule: what its outcome says is read off the argument, from five experts down to one."""
 
 import re
+from collections import Counter
 
 import pytest
 from hypothesis import given
@@ -8,8 +9,20 @@ from hypothesis import strategies as st
 
 from moot.modules.debate.application.debate_service import DebateInput, DebateOutcomeDTO, UnknownSignal
 from moot.modules.debate.container import DebateContainer
-from moot.shared.domain.experts import STANCES
-from tests.fakes.debate import BY_RULE, CATALYST, FINANCIAL, MACRO, TECHNICAL, VALUATION, findings, found
+from moot.shared.domain.evidence import Evidence
+from moot.shared.domain.experts import STANCES, ExpertType
+from tests.fakes.debate import (
+    AS_OF,
+    BY_RULE,
+    CATALYST,
+    FINANCIAL,
+    MACRO,
+    TECHNICAL,
+    VALUATION,
+    claim,
+    findings,
+    found,
+)
 
 PANEL = {
     TECHNICAL: found("BULLISH", 0.8, "Price is above the 20-day average.", "A close below 9.40."),
@@ -18,6 +31,28 @@ PANEL = {
     MACRO: found("Favorable (有利)", 0.5, "Liquidity is ample.", "Policy turns."),
     CATALYST: found("Neutral (中性)", 0.4, "No event is near.", ""),
 }
+CLAIMS = [
+    claim("technical.price_ma20.above", 0.5, "trend"),
+    claim("technical.rsi.overbought", -0.25, "momentum"),
+    claim("technical.obv.rising", 0.25, "volume"),
+    claim("financial.profit_growth.surge", 0.5, "growth"),
+    claim("financial.cash_backing.solid", 0.5, "earnings_quality"),
+    claim("financial.leverage.extreme", -0.5, "solvency"),
+    claim("valuation.pe.dear", -0.5, "price"),
+    claim("valuation.roe.good", 0.5, "quality"),
+    claim("macro.prosperity.strong", 0.75, "industry"),
+    claim("macro.lpr.raised", -0.5, "monetary"),
+    claim("catalyst.profit_up", 0.5, "earnings", reported=True),
+]
+EVIDENCE = [
+    Evidence(id=id_, value=value, unit="CNY", source="demo", as_of=AS_OF)
+    for id_, value in {
+        "technical.support": 9.4,
+        "technical.resistance": 11.2,
+        "financial.roic_series.2025Q4": 18.2,
+    }.items()
+]
+FULL = findings(PANEL, claims=CLAIMS, evidence=EVIDENCE)
 FLIPPED = {
     "STRONG_BULLISH": "STRONG_BEARISH",
     "BULLISH": "BEARISH",
@@ -43,174 +78,142 @@ async def hold(debate: DebateInput) -> DebateOutcomeDTO:
     return await DebateContainer(*BY_RULE).debate_service().run(debate)
 
 
-async def test_five_experts_are_weighed_and_the_arithmetic_is_shown():
-    outcome = await hold(findings(PANEL))
-    assert (outcome.direction, outcome.confidence, outcome.engine) == ("BULLISH", 0.6, "rubric")
-    assert outcome.experts == [TECHNICAL, FINANCIAL, VALUATION, MACRO, CATALYST]
-    assert outcome.conflict_resolution == (
-        "Each expert weighs stance × confidence: Financial auditor +1.00 × 0.60 = +0.60, "
-        "Technical analyst +0.70 × 0.80 = +0.56, Valuation modeler -0.70 × 0.70 = -0.49, "
-        "Macro intelligence +0.70 × 0.50 = +0.35, Catalyst detective +0.00 × 0.40 = +0.00. "
-        "Averaged over all experts heard (5), the bull carries 0.30 and the bear 0.10. The net is +0.20; "
-        "less than 0.15 either way counts as neutral. The outcome is BULLISH with confidence 0.60."
-    )
+def sentences(*texts: str) -> Counter[str]:
+    """Those of twenty characters or more."""
+    parts = (part.strip() for text in texts for part in re.split(r"(?<=[。；.;])\s*|\n", text))
+    return Counter(part for part in parts if len(part) >= 20)
 
 
-async def test_each_side_argues_from_its_experts_the_strongest_first():
-    outcome = await hold(findings(PANEL))
-    technical = "Technical analyst [BULLISH, 0.80]: Price is above the 20-day average."
-    financial = "Financial auditor [STRONG_BULLISH, 0.60]: ROIC is 18.2%."
-    macro = "Macro intelligence [Favorable (有利), 0.50]: Liquidity is ample."
-    valuation = "Valuation modeler [Overvalued, 0.70]: PE is at its 91st percentile."
-    assert outcome.bull_case.model_dump() == {
-        "core_thesis": f"The strongest bullish finding: {financial}",
-        "supporting_arguments": [financial, technical, macro],
-        "acknowledged_risks": ["Valuation modeler: Multiples fall."],
-    }
-    assert outcome.bear_case.model_dump() == {
-        "core_thesis": f"The strongest bearish finding: {valuation}",
-        "supporting_arguments": [valuation],
-        "acknowledged_strengths": [financial, technical, macro],
-    }
-
-
-async def test_the_bulls_price_catalysts_come_from_the_experts_who_watch_events():
-    told = (await hold(findings(PANEL))).narrative_report
+async def test_each_case_is_its_strongest_claims_with_their_answers():
+    outcome = await hold(FULL)
     assert (
-        "Price catalysts:\n- Macro intelligence [Favorable (有利), 0.50]: Liquidity is ample.\n\nThe bear"
-        in told
+        outcome.bull_case.core_thesis == "macro.prosperity.strong holds. financial.profit_growth.surge holds."
     )
-
-
-async def test_the_disagreement_names_who_with_whom_and_how_sure_they_are():
-    assert (await hold(findings(PANEL))).key_disagreements == [
-        "Valuation modeler [Overvalued, 0.70] disagrees with Financial auditor [STRONG_BULLISH, 0.60], "
-        "Technical analyst [BULLISH, 0.80], Macro intelligence [Favorable (有利), 0.50]"
-    ]
-
-
-async def test_the_risk_matrix_has_a_row_for_each_warning_and_one_for_the_disagreement():
-    outcome = await hold(findings(PANEL))
-    assert [(row.risk, row.probability, row.impact) for row in outcome.risk_matrix] == [
-        ("Financial auditor: Receivables grow.", "LOW", "MEDIUM"),
-        ("Technical analyst: A close below 9.40.", "LOW", "HIGH"),
-        ("Valuation modeler: Multiples fall.", "HIGH", "HIGH"),
-        ("Macro intelligence: Policy turns.", "LOW", "MEDIUM"),
-        (
-            "The experts disagree about the direction (Valuation modeler against Financial auditor, "
-            "Technical analyst, Macro intelligence), so the outcome may be on the wrong side",
-            "MEDIUM",
-            "HIGH",
-        ),
+    assert outcome.bull_case.supporting_arguments[:3] == [
+        "Reported: catalyst.profit_up holds. [0.75, unanswered]",
+        "macro.prosperity.strong holds. [0.75, unanswered]",
+        "financial.profit_growth.surge holds. [0.75, unanswered]",
     ]
     assert (
-        outcome.risk_matrix[1].mitigation == "Set a stop at the level that refutes the view, and keep to it."
-    )
-    assert outcome.risk_matrix[4].mitigation == "Take a smaller position until new data settle the matter."
-
-
-async def test_a_warning_that_two_experts_share_is_one_risk_as_likely_as_the_gloomier_of_them_thinks():
-    outcome = await hold(
-        findings(
-            {
-                TECHNICAL: found("BULLISH", 0.3, risk_warning="Demand falls."),
-                MACRO: found("Unfavorable (不利)", 0.9, risk_warning="Demand falls. "),
-            }
-        )
-    )
-    row, _ = outcome.risk_matrix
-    assert (row.risk, row.probability, row.impact) == (
-        "Macro intelligence, Technical analyst: Demand falls.",
-        "HIGH",
-        "HIGH",
+        "valuation.pe.dear holds. [0.50 → 0.12] Answered by Growth: Earnings grow fast enough to carry part "
+        in (" ".join(outcome.bear_case.supporting_arguments))
     )
 
 
-async def test_evenly_matched_sides_end_neutral_near_even_odds():
-    outcome = await hold(findings({TECHNICAL: found("BULLISH", 0.8), VALUATION: found("Overvalued", 0.6)}))
-    assert (outcome.direction, outcome.confidence) == ("NEUTRAL", 0.54)
-    assert (outcome.risk_matrix[-1].probability, outcome.risk_matrix[-1].impact) == ("HIGH", "MEDIUM")
-
-
-@pytest.mark.parametrize(
-    ("confidence", "direction", "certainty"),
-    [(0.2, "NEUTRAL", 0.57), (0.22, "BULLISH", 0.57), (1.0, "BULLISH", 0.85)],
-)
-async def test_one_expert_alone_decides_when_it_leaves_the_neutral_band(confidence, direction, certainty):
-    outcome = await hold(findings({TECHNICAL: found("BULLISH", confidence)}))
-    assert (outcome.direction, outcome.confidence) == (direction, certainty)
-    assert outcome.experts == [TECHNICAL]
-    assert outcome.key_disagreements == outcome.risk_matrix == []
-
-
-async def test_experts_who_see_neither_side_leave_the_debate_neutral():
-    outcome = await hold(findings({VALUATION: found("Fair", 0.9), TECHNICAL: found("NEUTRAL", 0.8)}))
-    assert (outcome.direction, outcome.confidence) == ("NEUTRAL", 0.5)
-
-
-async def test_a_bear_nobody_backs_says_so_and_has_only_the_risks_the_others_name():
-    outcome = await hold(findings({TECHNICAL: PANEL[TECHNICAL], MACRO: PANEL[MACRO]}))
-    assert outcome.bear_case.core_thesis == (
-        "No expert heard takes the bearish side; this case has only the risks that the others name."
-    )
-    assert outcome.bear_case.supporting_arguments == [
-        "Technical analyst: A close below 9.40.",
-        "Macro intelligence: Policy turns.",
+async def test_each_side_acknowledges_what_the_other_claims_and_nobody_answers():
+    outcome = await hold(FULL)
+    assert outcome.bull_case.acknowledged_risks == [
+        "macro.lpr.raised holds.",
+        "financial.leverage.extreme holds.",
+        "technical.rsi.overbought holds.",
     ]
-    assert "The bear (weight 0.00)" in outcome.narrative_report
+    assert len(outcome.bear_case.acknowledged_strengths) == 3
 
 
-async def test_a_bull_nobody_backs_says_so_and_leans_on_the_undecided_alone():
-    outcome = await hold(findings({VALUATION: PANEL[VALUATION], CATALYST: PANEL[CATALYST]}))
-    assert outcome.direction == "BEARISH"
+async def test_a_disagreement_is_two_claims_why_they_clash_and_which_prevails():
+    assert (
+        "“valuation.pe.dear holds.” (0.12) against “financial.profit_growth.surge holds.” (0.75, which prevails): "
+        in ((await hold(FULL)).key_disagreements[0])
+    )
+
+
+async def test_risks_are_what_would_weaken_the_outcome_with_the_level_or_date_to_watch():
+    outcome = await hold(FULL)
+    assert outcome.direction == "BULLISH"
+    watched = {row.risk: (row.probability, row.impact, row.mitigation) for row in outcome.risk_matrix}
+    assert watched["technical.rsi.overbought holds."] == (
+        "MEDIUM",
+        "MEDIUM",
+        "A close below support at 9.40 refutes a rise, one above resistance at 11.20 a fall.",
+    )
+    assert watched["financial.leverage.extreme holds."][2] == (
+        "Check it against the report for 2026Q1, and add nothing before."
+    )
+    assert len(watched) == 5
+
+
+async def test_few_experts_leave_three_risks_where_they_claim_enough():
+    claims = [one for one in CLAIMS if one.expert in (TECHNICAL, FINANCIAL)]
+    outcome = await hold(findings({TECHNICAL: PANEL[TECHNICAL], FINANCIAL: PANEL[FINANCIAL]}, claims=claims))
+    assert len(outcome.risk_matrix) == 3
+
+
+async def test_the_resolution_says_which_dimensions_pulled_how_far_and_what_decides():
+    told = (await hold(FULL)).conflict_resolution
+    assert (
+        "For buying: Quality for the price +0.50, Earnings news +0.75, State of the industry +0.75." in told
+    )
+    assert "so the outcome is bullish. " in told
+    assert "One claim decides, on Growth: without it the outcome would be neutral." in told
+    assert "probab" not in told and "weight" not in told
+
+
+@pytest.mark.parametrize("locale", ["zh-CN", "en-US"])
+async def test_no_sentence_stands_twice_in_a_text_of_the_outcome(locale):
+    outcome = await hold(FULL.model_copy(update={"locale": locale}))
+    for texts in (
+        [outcome.narrative_report],
+        [*outcome.bull_case.supporting_arguments, *outcome.bear_case.supporting_arguments],
+        outcome.key_disagreements,
+        [f"{row.risk}\n{row.mitigation}" for row in outcome.risk_matrix],
+    ):
+        assert max(sentences(*texts).values(), default=1) == 1
+    assert not any(summary.reasoning in outcome.narrative_report for summary in PANEL.values())
+
+
+async def test_what_others_only_reported_is_marked_and_leads_no_thesis():
+    outcome = await hold(FULL)
+    reported = [a for a in outcome.bull_case.supporting_arguments if "catalyst.profit_up" in a]
+    assert reported and all(argument.startswith("Reported: ") for argument in reported)
+    assert "catalyst" not in outcome.bull_case.core_thesis
+
+
+async def test_an_expert_without_claims_is_heard_by_its_view():
+    outcome = await hold(findings(PANEL))
+    views = {one.id: (one.side, round(one.strength, 2)) for one in outcome.argument.claims}
+    assert views == {
+        "technical.view": ("for", 0.56),
+        "financial.view": ("for", 0.6),
+        "valuation.view": ("against", 0.49),
+        "macro.view": ("for", 0.35),
+        "catalyst.view": ("neither", 0.0),
+    }
+    assert (outcome.direction, round(outcome.confidence, 2)) == ("BULLISH", 0.59)
     assert outcome.bull_case.core_thesis == (
-        "No expert heard takes the bullish side, so this case carries no weight of its own."
+        "Financial auditor is strongly bullish on the whole: ROIC is 18.2%. "
+        "Technical analyst is bullish on the whole: Price is above the 20-day average."
     )
-    assert outcome.bull_case.supporting_arguments == [
-        "Catalyst detective [Neutral (中性), 0.40]: No event is near."
-    ]
-    assert outcome.bear_case.acknowledged_strengths == []
-    assert "The bull (weight 0.00)" in outcome.narrative_report
 
 
-async def test_a_bull_everybody_backs_still_acknowledges_their_warnings():
+async def test_a_side_without_claims_says_so():
     outcome = await hold(findings({TECHNICAL: PANEL[TECHNICAL]}))
-    assert outcome.bull_case.acknowledged_risks == ["Technical analyst: A close below 9.40."]
+    assert outcome.bear_case.core_thesis == "Nobody claims anything against buying."
+    assert outcome.bear_case.supporting_arguments == outcome.key_disagreements == []
+    assert "Nobody claims anything against buying." in outcome.narrative_report
 
 
-async def test_the_narrative_tells_both_pleas_and_the_resolution():
-    assert (await hold(findings({MACRO: PANEL[MACRO]}))).narrative_report == (
-        "The bull (weight 0.35)\n"
-        "The strongest bullish finding: Macro intelligence [Favorable (有利), 0.50]: Liquidity is ample.\n"
-        "Arguments:\n- Macro intelligence [Favorable (有利), 0.50]: Liquidity is ample.\n"
-        "Risks acknowledged:\n- Macro intelligence: Policy turns.\n"
-        "Price catalysts:\n- Macro intelligence [Favorable (有利), 0.50]: Liquidity is ample.\n\n"
-        "The bear (weight 0.00)\n"
-        "No expert heard takes the bearish side; this case has only the risks that the others name.\n"
-        "Arguments:\n- Macro intelligence: Policy turns.\n"
-        "Strengths acknowledged:\n- Macro intelligence [Favorable (有利), 0.50]: Liquidity is ample.\n"
-        "Risk triggers:\n- Macro intelligence: Policy turns.\n\n"
-        "Resolution\n"
-        "Each expert weighs stance × confidence: Macro intelligence +0.70 × 0.50 = +0.35. "
-        "Averaged over all experts heard (1), the bull carries 0.35 and the bear 0.00. The net is +0.35; "
-        "less than 0.15 either way counts as neutral. The outcome is BULLISH with confidence 0.68.\n"
-        "Disagreements:\n- None.\n"
-        "Risks:\n- [probability LOW, impact MEDIUM] Macro intelligence: Policy turns. | Mitigation: "
-        "Follow policy and macro releases, and lower exposure if they turn."
+async def test_one_expert_alone_never_decides_and_the_silent_are_named():
+    outcome = await hold(findings({FINANCIAL: found("STRONG_BULLISH", 1.0)}))
+    assert (outcome.direction, outcome.confidence, outcome.argument.decisive) == ("NEUTRAL", 0.5, [])
+    assert (
+        "Not heard, and counted as doubt: Technical analyst, Valuation modeler, Macro intelligence, "
+        "Catalyst detective."
+    ) in outcome.narrative_report
+
+
+async def test_a_chinese_debate_is_chinese():
+    claims = [one.model_copy(update={"says": {"zh-CN": "此处成立。"}}) for one in CLAIMS]
+    outcome = await hold(FULL.model_copy(update={"locale": "zh-CN", "claims": claims}))
+    told = " ".join(
+        [
+            outcome.narrative_report,
+            outcome.conflict_resolution,
+            *outcome.key_disagreements,
+            *outcome.bull_case.supporting_arguments,
+            *(f"{row.risk}{row.mitigation}" for row in outcome.risk_matrix),
+        ]
     )
-
-
-async def test_a_chinese_debate_is_chinese_but_for_its_literals():
-    outcome = await hold(findings(PANEL, locale="zh-CN"))
-    assert outcome.key_disagreements == [
-        "估值建模师［Overvalued，0.70］的判断与财务审计员［STRONG_BULLISH，0.60］、"
-        "技术分析师［BULLISH，0.80］、宏观情报员［Favorable (有利)，0.50］相反"
-    ]
-    assert outcome.risk_matrix[1].risk == "技术分析师：A close below 9.40."
-    assert outcome.narrative_report.startswith(
-        "多方陈词（权重 0.30）\n最有力的看多依据：财务审计员［STRONG_BULLISH，0.60］：ROIC is 18.2%.\n论据："
-    )
-    assert (outcome.direction, outcome.confidence) == ("BULLISH", 0.6)
+    assert re.findall(r"[A-Za-z]{2,}", told) == []
 
 
 async def test_an_unknown_signal_is_an_error_and_never_a_guess():
@@ -237,32 +240,20 @@ async def test_flipping_every_signal_flips_the_direction_and_nothing_else(panel)
     mirrored = {e: s.model_copy(update={"signal": FLIPPED[s.signal]}) for e, s in panel.items()}
     outcome, mirror = await hold(findings(panel)), await hold(findings(mirrored))
     assert (mirror.direction, mirror.confidence) == (OPPOSITE[outcome.direction], outcome.confidence)
-    assert len(mirror.key_disagreements) == len(outcome.key_disagreements)
+    assert mirror.argument.decisive == outcome.argument.decisive
 
 
 @given(PANELS)
-async def test_the_order_in_which_experts_finish_changes_nothing_but_their_list(panel):
-    forth, back = findings(panel), findings(dict(reversed(panel.items())))
-    assert (await hold(forth)).model_copy(update={"experts": []}) == (await hold(back)).model_copy(
-        update={"experts": []}
-    )
+async def test_the_order_in_which_experts_finish_changes_no_word(panel):
+    told = {"direction", "confidence", "conflict_resolution", "narrative_report", "risk_matrix", "bull_case"}
+    forth = await hold(findings(panel, as_of=AS_OF))
+    back = await hold(findings(dict(reversed(panel.items())), as_of=AS_OF))
+    assert forth.model_dump(include=told) == back.model_dump(include=told)
 
 
 @given(PANELS)
 async def test_a_neutral_outcome_is_near_even_odds_and_a_direction_is_above(panel):
     outcome = await hold(findings(panel))
-    low, high = (0.5, 0.57) if outcome.direction == "NEUTRAL" else (0.57, 1.0)
+    low, high = (0.5, 0.55) if outcome.direction == "NEUTRAL" else (0.55, 1.0)
     assert low <= outcome.confidence <= high
-
-
-async def test_every_number_in_the_text_was_given_or_is_in_the_arithmetic():
-    debate = findings(PANEL)
-    outcome = await hold(debate)
-    given_numbers = _numbers(debate.model_dump_json())
-    stated = outcome.model_copy(update={"conflict_resolution": "", "narrative_report": "", "confidence": 0.5})
-    assert _numbers(stated.model_dump_json()) <= given_numbers
-    assert _numbers(outcome.narrative_report) <= given_numbers | _numbers(outcome.conflict_resolution)
-
-
-def _numbers(text: str) -> set[float]:
-    return {float(number) for number in re.findall(r"\d+(?:\.\d+)?", text)}
+    assert set(outcome.argument.heard) == set(map(ExpertType, panel))

@@ -1,76 +1,118 @@
-"""The debate's door: what the experts found in, a resolved debate out."""
+"""The debate's door: what the experts claim in, an argument with its outcome out."""
 
 import asyncio
 from collections.abc import Awaitable, Iterator
 
-from moot.modules.debate.domain.argument import Weighing, close
+from moot.modules.debate.domain.argument import Weighing, close, extend
 from moot.modules.debate.domain.debate import (
     SAY,
-    Advocate,
-    Argument,
-    BearCase,
-    BullCase,
-    Case,
     DebateInput,
     DebateOutcomeDTO,
     ExpertSummary,
-    Resolution,
-    Resolver,
+    Narrator,
+    Pleader,
+    Speech,
+    Turn,
     UnknownSignal,
     combine,
+    read_claims,
 )
+from moot.modules.debate.domain.reading import Reading
+from moot.modules.debate.domain.schemes import relate
+from moot.modules.debate.domain.telling import explain
+from moot.shared.domain.claims import ArgumentGraph
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.messages import Message
 
 __all__ = ["DebateInput", "DebateOutcomeDTO", "ExpertSummary", "UnknownSignal"]
 
-CASE = set(Case.model_fields)
-
 
 class DebateService:
-    def __init__(self, bull: Advocate, bear: Advocate, resolver: Resolver) -> None:
-        self._bull, self._bear, self._resolver = bull, bear, resolver
+    def __init__(self, bull: Pleader, bear: Pleader, narrator: Narrator) -> None:
+        self._bull, self._bear, self._narrator = bull, bear, narrator
 
     async def run(self, debate_input: DebateInput) -> DebateOutcomeDTO:
-        """Bull and bear at the same time, then the resolution; whatever one of them raises passes through."""
-        bull, bear = await _both(self._bull.advocate(debate_input), self._bear.advocate(debate_input))
-        resolution = await self._resolver.resolve(debate_input, bull, bear)
-        return _outcome(debate_input, bull, bear, resolution)
+        """Both sides at the same time, round by round; then all that was claimed is weighed, and told."""
+        claims = read_claims(debate_input)
+        heard = frozenset(map(ExpertType, debate_input.expert_summaries))
+        weighing = extend(Weighing([], [], heard), claims, relate(claims))
+        argument, rounds = close(weighing), list[tuple[Turn, Turn]]()
+        for _ in range(debate_input.rounds):
+            turns = await self._hold_round(debate_input, argument, rounds)
+            rounds.append(turns)
+            for turn in turns:
+                weighing = extend(weighing, turn.claims, turn.relations)
+            if any(turn.claims or turn.relations for turn in turns):
+                argument = close(weighing)
+            if all(turn.engine == "rubric" for turn in turns):
+                break
+        bull, bear = (_sum_up(turns) for turns in zip(*rounds, strict=True))
+        speech = await self._narrator.explain(debate_input, argument, bull, bear)
+        return _outcome(debate_input, argument, bull, bear, speech)
+
+    async def _hold_round(
+        self, debate_input: DebateInput, so_far: ArgumentGraph, rounds: list[tuple[Turn, Turn]]
+    ) -> tuple[Turn, Turn]:
+        last_bull, last_bear = rounds[-1] if rounds else (None, None)
+        return await _both(
+            self._bull.speak(debate_input, so_far, last_bear),
+            self._bear.speak(debate_input, so_far, last_bull),
+        )
 
 
-async def _both(*pleas: Awaitable[Argument]) -> list[Argument]:
+async def _both(*turns: Awaitable[Turn]) -> tuple[Turn, Turn]:
     """Waits for both even if one fails, so that no paid call runs on behind a debate that is over."""
-    ended = await asyncio.gather(*pleas, return_exceptions=True)
+    ended = await asyncio.gather(*turns, return_exceptions=True)
     for failure in ended:
         if isinstance(failure, BaseException):
             raise failure
-    return [plea for plea in ended if isinstance(plea, Argument)]
+    bull, bear = (turn for turn in ended if isinstance(turn, Turn))
+    return bull, bear
 
 
-def _outcome(
-    debate_input: DebateInput, bull: Argument, bear: Argument, resolution: Resolution
-) -> DebateOutcomeDTO:
-    spoken = (bull, bear, resolution)
-    return DebateOutcomeDTO(
-        **resolution.model_dump(exclude={"narrative_report", "engine", "grounding", "warnings"}),
-        narrative_report="\n\n".join(part.narrative_report for part in spoken if part.narrative_report),
-        engine="llm" if all(part.engine == "llm" for part in spoken) else "rubric",
-        grounding=combine(*(part.grounding for part in spoken)),
-        warnings=[warning.in_locale(debate_input.locale) for warning in _warnings(*spoken)],
-        symbol=debate_input.symbol,
-        bull_case=BullCase(**bull.model_dump(include=CASE), acknowledged_risks=bull.acknowledged),
-        bear_case=BearCase(**bear.model_dump(include=CASE), acknowledged_strengths=bear.acknowledged),
-        evidence=debate_input.evidence,
-        experts=list(debate_input.expert_summaries),
-        argument=close(
-            Weighing(debate_input.claims, [], frozenset(map(ExpertType, debate_input.expert_summaries)))
-        ),
+def _sum_up(turns: tuple[Turn, ...]) -> Turn:
+    """What one side said in all rounds; its words are those it ended with."""
+    return turns[-1].model_copy(
+        update={
+            "claims": [claim for turn in turns for claim in turn.claims],
+            "relations": [relation for turn in turns for relation in turn.relations],
+            "engine": "llm" if all(turn.engine == "llm" for turn in turns) else "rubric",
+            "grounding": combine(*(turn.grounding for turn in turns)),
+            "warnings": list(dict.fromkeys(warning for turn in turns for warning in turn.warnings)),
+        }
     )
 
 
-def _warnings(bull: Argument, bear: Argument, resolution: Resolution) -> Iterator[Message]:
+def _outcome(
+    debate_input: DebateInput, argument: ArgumentGraph, bull: Turn, bear: Turn, speech: Speech
+) -> DebateOutcomeDTO:
+    """Read off the argument, whoever spoke; words are the speakers', and by rule where they left some unsaid."""
+    reading = Reading(argument, debate_input.evidence, debate_input.locale)
+    by_rule = explain(reading)
+    return DebateOutcomeDTO(
+        symbol=debate_input.symbol,
+        direction=argument.direction,
+        confidence=argument.confidence,
+        bull_case=reading.plead_bull(bull.core_thesis),
+        bear_case=reading.plead_bear(bear.core_thesis),
+        risk_matrix=reading.list_risks(),
+        key_disagreements=reading.list_disagreements(),
+        conflict_resolution=speech.conflict_resolution or by_rule.conflict_resolution,
+        narrative_report=speech.narrative_report or by_rule.narrative_report,
+        bull_case_summary=speech.bull_case_summary,
+        bear_case_summary=speech.bear_case_summary,
+        argument=argument,
+        evidence=debate_input.evidence,
+        experts=list(debate_input.expert_summaries),
+        engine="llm" if all(part.engine == "llm" for part in (bull, bear, speech)) else "rubric",
+        grounding=combine(bull.grounding, bear.grounding, speech.grounding),
+        warnings=[w.in_locale(debate_input.locale) for w in _warnings(bull, bear, speech)],
+    )
+
+
+def _warnings(bull: Turn, bear: Turn, speech: Speech) -> Iterator[Message]:
     """What is odd about each text; and who spoke by rule, when others spoke by model."""
-    spoken: dict[str, Argument | Resolution] = {"bull": bull, "bear": bear, "resolution": resolution}
+    spoken: dict[str, Turn | Speech] = {"bull": bull, "bear": bear, "resolution": speech}
     for role, part in spoken.items():
         for warning in part.warnings:
             yield SAY("says", who=SAY(f"role.{role}"), text=warning)

@@ -1,18 +1,17 @@
-"""A debate: what it is about, what each side pleads, how it is resolved, and the roles that do so."""
+"""A debate: what it is about, who speaks in it, and what comes of it."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, Protocol
 
 from pydantic import AwareDatetime, BaseModel, Field, StringConstraints
 
 from moot.shared.domain.claims import ArgumentGraph, Claim, Relation
+from moot.shared.domain.clock import SystemClock
 from moot.shared.domain.errors import AppError
 from moot.shared.domain.evidence import Evidence
-from moot.shared.domain.experts import EXPERT_TEXTS, STANCES, Direction
+from moot.shared.domain.experts import EXPERT_TEXTS, STANCES, VIEW, Direction, ExpertType
 from moot.shared.domain.grounding import Grounding
-from moot.shared.domain.messages import DEFAULT_LOCALE, Catalogue, Locale, Message
+from moot.shared.domain.messages import DEFAULT_LOCALE, LOCALES, Catalogue, Locale, shorten
 
 SAY = Catalogue(Path(__file__).parent / "texts", EXPERT_TEXTS)
 
@@ -21,6 +20,7 @@ RiskLevel = Literal["HIGH", "MEDIUM", "LOW"]
 Engine = Literal["rubric", "llm"]
 Confidence = Annotated[float, Field(ge=0, le=1)]
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+LONGEST_VIEW = 120
 
 
 class Frozen(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
@@ -54,48 +54,35 @@ class UnknownSignal(AppError):
     code = "UNKNOWN_SIGNAL"
 
 
-@dataclass(frozen=True)
-class Opinion:
-    """An expert's finding, weighed."""
-
-    expert: str
-    stance: float
-    summary: ExpertSummary
-
-    @property
-    def pull(self) -> float:
-        """How far it moves the debate: positive towards the bull."""
-        return self.stance * self.summary.confidence
-
-    @property
-    def name(self) -> Message:
-        return SAY(f"node.{self.expert}")
-
-    @property
-    def label(self) -> Message:
-        signal, confidence = self.summary.signal, self.summary.confidence
-        return SAY("label", expert=self.name, signal=signal, confidence=confidence)
-
-    @property
-    def argues(self) -> Message:
-        return SAY("says", who=self.label, text=self.summary.reasoning)
-
-    @property
-    def warns(self) -> Message:
-        return SAY("says", who=self.name, text=self.summary.risk_warning)
+def read_claims(debate_input: DebateInput) -> list[Claim]:
+    """What the experts claim; of one who brought no claims, its view is one. Raises `UnknownSignal`."""
+    claimed = {claim.expert for claim in debate_input.claims}
+    views = [_view(ExpertType(name), debate_input) for name in debate_input.expert_summaries]
+    return [*debate_input.claims, *(view for view in views if view.expert not in claimed)]
 
 
-def weigh(summaries: Mapping[str, ExpertSummary]) -> list[Opinion]:
-    """Every expert's opinion, the strongest first; raises `UnknownSignal`."""
-    opinions = [Opinion(expert, _stance(expert, s.signal), s) for expert, s in summaries.items()]
-    return sorted(opinions, key=lambda o: (-abs(o.pull), -o.summary.confidence, o.expert))
-
-
-def camps(opinions: Sequence[Opinion]) -> tuple[list[Opinion], list[Opinion]]:
-    """Bulls and bears, the smaller camp first; the undecided are in neither."""
-    bulls = [opinion for opinion in opinions if opinion.stance > 0]
-    bears = [opinion for opinion in opinions if opinion.stance < 0]
-    return (bulls, bears) if len(bulls) < len(bears) else (bears, bulls)
+def _view(expert: ExpertType, debate_input: DebateInput) -> Claim:
+    """What an expert concludes, as sure as it is of that; it counts as all of its dimensions would."""
+    summary = debate_input.expert_summaries[expert]
+    pull = _stance(expert, summary.signal) * summary.confidence
+    cited = [item for item in debate_input.evidence if item.id.startswith(f"{expert.prefix}.")]
+    said = SAY(
+        "view",
+        expert=SAY(f"node.{expert}"),
+        signal=SAY(f"literal.{summary.signal.partition(' ')[0]}"),
+        reasoning=shorten(summary.reasoning.strip(), LONGEST_VIEW),
+    )
+    return Claim(
+        id=f"{expert.prefix}.{VIEW}",
+        kind=f"{expert.prefix}.{VIEW}",
+        expert=expert,
+        dimension=VIEW,
+        side="for" if pull > 0 else "against" if pull < 0 else "neither",
+        strength=abs(pull),
+        says={locale: said.in_locale(locale) for locale in LOCALES},
+        evidence=[item.id for item in cited] or [f"{expert.prefix}.{VIEW}"],
+        as_of=max((item.as_of for item in cited), default=debate_input.as_of or SystemClock().now()),
+    )
 
 
 def _stance(expert: str, signal: str) -> float:
@@ -108,44 +95,11 @@ def _stance(expert: str, signal: str) -> float:
     return STANCES[signal]
 
 
-class Argument(Frozen):
-    """One side's plea: `acknowledged` is what it grants the other side, `triggers` what would prove it right.
-
-    `confidence` of a plea by rule is the weight behind the side, so that bull's less bear's is the net of the debate;
-    of a plea by a model it is the model's own conviction. `grounding` is None where nothing had to be checked.
-    """
-
-    direction: Side
-    confidence: Confidence
-    core_thesis: str
-    supporting_arguments: list[str]
-    acknowledged: list[str]
-    triggers: list[str]
-    narrative_report: str
-    engine: Engine = "rubric"
-    grounding: Grounding | None = None
-    warnings: list[str] = []
-
-
 class RiskItem(BaseModel, frozen=True):
     risk: Text
     probability: RiskLevel
     impact: RiskLevel
     mitigation: Text
-
-
-class Resolution(Frozen):
-    direction: Direction
-    confidence: Confidence
-    risk_matrix: list[RiskItem]
-    key_disagreements: list[str]
-    conflict_resolution: str
-    narrative_report: str
-    engine: Engine
-    bull_case_summary: str = ""
-    bear_case_summary: str = ""
-    grounding: Grounding | None = None
-    warnings: list[str] = []
 
 
 class Case(Frozen):
@@ -161,18 +115,28 @@ class BearCase(Case):
     acknowledged_strengths: list[str]
 
 
-class DebateOutcomeDTO(Resolution):
-    """The resolution with both cases, the evidence passed through, and `experts`: who stands behind it.
-
-    `engine`, `grounding` and `warnings` are of all three who spoke.
+class DebateOutcomeDTO(Frozen):
+    """What the argument comes to and both cases in it, the evidence passed through, and `experts`: who stands behind
+    it. `engine`, `grounding` and `warnings` are of all three who spoke.
     """
 
     symbol: str
+    direction: Direction
+    confidence: Confidence
     bull_case: BullCase
     bear_case: BearCase
+    risk_matrix: list[RiskItem]
+    key_disagreements: list[str]
+    conflict_resolution: str
+    narrative_report: str
+    bull_case_summary: str = ""
+    bear_case_summary: str = ""
+    argument: ArgumentGraph
     evidence: list[Evidence]
     experts: list[str]
-    argument: ArgumentGraph
+    engine: Engine
+    grounding: Grounding | None = None
+    warnings: list[str] = []
 
 
 def combine(*groundings: Grounding | None) -> Grounding | None:
@@ -188,16 +152,6 @@ def combine(*groundings: Grounding | None) -> Grounding | None:
         offenders=[offender for grounding in known for offender in grounding.offenders],
         reported=[stated for grounding in known for stated in grounding.reported],
     )
-
-
-class Advocate(Protocol):
-    async def advocate(self, debate_input: DebateInput) -> Argument:
-        """Plead one side, from the experts' findings alone."""
-
-
-class Resolver(Protocol):
-    async def resolve(self, debate_input: DebateInput, bull: Argument, bear: Argument) -> Resolution:
-        """Weigh both pleas; a NEUTRAL has a confidence near 0.5."""
 
 
 class Turn(Frozen):

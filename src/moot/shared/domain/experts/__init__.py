@@ -11,6 +11,8 @@ from typing import Final, Literal, NamedTuple
 EXPERT_TEXTS: Final = Path(__file__).parent
 """How experts and their signals are called, for the catalogue of whoever names them."""
 
+VIEW: Final = "view"
+"""The dimension of what an expert concludes on the whole, where that is all that is known of it."""
 Direction = Literal["BULLISH", "BEARISH", "NEUTRAL"]
 DIRECTIONS: Final[Mapping[str, float]] = {"BULLISH": 0.7, "NEUTRAL": 0.0, "BEARISH": -0.7}
 

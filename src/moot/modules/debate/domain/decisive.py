@@ -1,0 +1,179 @@
+"""What decides an argument: the fewest claims without which its direction would be another."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import combinations
+
+from moot.modules.debate.domain.weighing import (
+    Dimension,
+    Weighing,
+    balance,
+    come_to_rest,
+    read_bearing,
+    weigh_dimensions,
+)
+from moot.shared.domain.claims import Claim
+
+MOST_PAIRS = 200
+"""Of those that change the same dimensions: how many are tried, those first that move it most one by one."""
+MOST_TOGETHER = 3
+"""How many times farther two of one dimension may move it than one by one, at the strengths that claims have."""
+MOST_AT_ONCE = 12
+"""Of how many the next to go is chosen, where more than two have to."""
+NOTHING: frozenset[str] = frozenset()
+
+Struck = frozenset[str]
+
+
+class Trial:
+    """An argument that can quickly be weighed again without some of its claims: only what they bear on changes."""
+
+    def __init__(self, weighing: Weighing) -> None:
+        self._weighing = weighing
+        self._claims = {claim.id: claim for claim in weighing.claims}
+        self._bases = {claim.id: claim.strength for claim in weighing.claims}
+        self._bearing = read_bearing(self._claims, weighing.relations)
+        self._leans: dict[Struck, float] = {NOTHING: weighing.lean}
+        self._members: dict[Dimension, list[Claim]] = {}
+        for claim in weighing.claims:
+            self._members.setdefault(_place(claim), []).append(claim)
+
+    @cached_property
+    def _borne_on(self) -> Mapping[str, list[str]]:
+        forth: dict[str, list[str]] = {}
+        for target, (support, attack) in self._bearing.items():
+            for source in (*support, *attack):
+                forth.setdefault(source, []).append(target)
+        return forth
+
+    @cached_property
+    def reach(self) -> Mapping[str, frozenset[str]]:
+        """By claim, whatever changes with it."""
+        return {id_: _walk(id_, self._borne_on) for id_ in self._claims}
+
+    @cached_property
+    def places(self) -> Mapping[str, frozenset[Dimension]]:
+        """By claim, the dimensions that change with it."""
+        return {
+            id_: frozenset(_place(self._claims[changed]) for changed in (id_, *reached))
+            for id_, reached in self.reach.items()
+        }
+
+    @cached_property
+    def together(self) -> Mapping[Dimension, list[str]]:
+        """By dimension, the claims that change it."""
+        changing: dict[Dimension, list[str]] = {}
+        for id_ in self.alone:
+            for place in self.places[id_]:
+                changing.setdefault(place, []).append(id_)
+        return changing
+
+    @cached_property
+    def alone(self) -> Mapping[str, float]:
+        """By claim that can move anything, how far the lean moves without it."""
+        moving = sorted(id_ for id_, c in self._claims.items() if c.side != "neither" or self.reach[id_])
+        return {id_: self.lean(frozenset([id_])) - self._weighing.lean for id_ in moving}
+
+    def lean(self, struck: Struck) -> float:
+        if struck not in self._leans:
+            self._leans[struck] = self._weigh(struck)
+        return self._leans[struck]
+
+    def flips(self, struck: Struck) -> bool:
+        return self._weighing.decide(self.lean(struck)) != self._weighing.direction
+
+    def could_flip(self, moved: float) -> bool:
+        return self._weighing.decide(self._weighing.lean + moved) != self._weighing.direction
+
+    def _weigh(self, struck: Struck) -> float:
+        changed = NOTHING.union(*(self.reach[id_] for id_ in struck)) - struck
+        known, bearing = self._weighing.strengths, {}
+        for target in changed:
+            support, attack = self._bearing[target]
+            bearing[target] = (
+                [s for s in support if s not in struck],
+                [a for a in attack if a not in struck],
+            )
+        strengths = come_to_rest(self._bases, bearing, known) if bearing else known
+        pulls = dict(self._weighing.dimensions)
+        for place in {place for id_ in struck for place in self.places[id_]}:
+            pulls[place] = balance([c for c in self._members[place] if c.id not in struck], strengths)
+        return weigh_dimensions(pulls)
+
+
+def _place(claim: Claim) -> Dimension:
+    return claim.expert, claim.dimension
+
+
+def _walk(start: str, onward: Mapping[str, list[str]]) -> frozenset[str]:
+    seen: set[str] = set()
+    ahead = list(onward.get(start, ()))
+    while ahead:
+        here = ahead.pop()
+        if here not in seen:
+            seen.add(here)
+            ahead += onward.get(here, ())
+    return frozenset(seen)
+
+
+def find_decisive(weighing: Weighing) -> list[str]:
+    """One claim or two if they do, otherwise those that pull most, less those that can stay; none if nothing would
+    do. Out of the middle either way will do, whichever is shorter.
+    """
+    trial = Trial(weighing)
+    ways = (1, -1) if weighing.direction == "NEUTRAL" else (-1,) if weighing.lean > 0 else (1,)
+    singles, pairs = (
+        map(frozenset, combinations(trial.alone, 1)),
+        (p for way in ways for p in _pairs(trial, way)),
+    )
+    for sets in (singles, pairs):
+        flipping = [struck for struck in sets if trial.flips(struck)]
+        if flipping:
+            return min(sorted(struck) for struck in _farthest(trial, flipping))
+    found = [_prune(trial, struck) for way in ways if (struck := _strike(trial, way))]
+    return min(map(sorted, found), key=lambda ids: (len(ids), ids), default=[])
+
+
+def _farthest(trial: Trial, sets: Sequence[Struck]) -> list[Struck]:
+    moved = [round(abs(trial.lean(struck) - trial.lean(NOTHING)), 9) for struck in sets]
+    return [struck for struck, far in zip(sets, moved, strict=True) if far == max(moved)]
+
+
+def _pairs(trial: Trial, way: int) -> Iterator[Struck]:
+    """Two that change nothing in common move it by what each does, but for a little: that rules out most. Two that
+    do may move it farther; of those, the likeliest are tried.
+    """
+    alone = trial.alone
+    little = 4 * max((far * far for far in alone.values()), default=0.0)
+    best = sorted(alone, key=lambda id_: (-way * alone[id_], id_))
+    for place, one in enumerate(best):
+        for other in best[place + 1 :]:
+            if not trial.could_flip(alone[one] + alone[other] + way * little):
+                break
+            yield frozenset((one, other))
+    touching = {
+        frozenset(pair): way * sum(alone[id_] for id_ in pair)
+        for together in trial.together.values()
+        for pair in combinations(together, 2)
+    }
+    hopeful = [p for p, far in touching.items() if trial.could_flip(way * (MOST_TOGETHER * far + little))]
+    yield from sorted(hopeful, key=lambda pair: (-touching[pair], sorted(pair)))[:MOST_PAIRS]
+
+
+def _strike(trial: Trial, way: int) -> Struck:
+    """One after the other, each time what moves it farthest, until it has turned; nothing if it does not."""
+    struck, left = NOTHING, sorted(trial.alone, key=lambda id_: (-way * trial.alone[id_], id_))
+    while left and not trial.flips(struck):
+        next_ = max(left[:MOST_AT_ONCE], key=lambda id_: (way * trial.lean(struck | {id_}), id_))
+        if way * (trial.lean(struck | {next_}) - trial.lean(struck)) <= 0:
+            return NOTHING
+        struck |= {next_}
+        left.remove(next_)
+    return struck if trial.flips(struck) else NOTHING
+
+
+def _prune(trial: Trial, struck: Struck) -> Struck:
+    for id_ in sorted(struck, key=lambda id_: (abs(trial.alone[id_]), id_)):
+        if trial.flips(struck - {id_}):
+            struck -= {id_}
+    return struck

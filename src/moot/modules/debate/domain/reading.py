@@ -1,0 +1,217 @@
+"""What is read off an argument: each side's case, where the two clash, and what could go wrong."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from moot.modules.debate.domain.debate import SAY, BearCase, BullCase, RiskItem, RiskLevel
+from moot.modules.debate.domain.decisive import Trial
+from moot.modules.debate.domain.weighing import WEIGHTS, Weighing
+from moot.shared.domain.claims import ArgumentGraph, Claim, Relation, Side
+from moot.shared.domain.evidence import Evidence
+from moot.shared.domain.experts import Direction, ExpertType
+from moot.shared.domain.messages import Locale
+
+MOST_ARGUMENTS = 5
+MOST_ACKNOWLEDGED = 3
+MOST_DISAGREEMENTS = 5
+FEWEST_RISKS = 3
+LEADS = 2
+"""Claims in a thesis."""
+LIKELY: tuple[tuple[float, RiskLevel], ...] = ((0.55, "HIGH"), (0.25, "MEDIUM"), (0.0, "LOW"))
+"""By how strong the claim is that says so."""
+GRAVE: tuple[tuple[float, RiskLevel], ...] = ((0.04, "HIGH"), (0.015, "MEDIUM"), (0.0, "LOW"))
+"""By how far the motion leans on the claim."""
+QUARTERS = 4
+THREATS: Mapping[Direction, tuple[Side, Side]] = {
+    "BULLISH": ("against", "for"),
+    "NEUTRAL": ("against", "for"),
+    "BEARISH": ("for", "against"),
+}
+"""By outcome, whose claims would weaken it, and whose it rests on."""
+
+
+class Reading:
+    """An argument, for readers of one language."""
+
+    def __init__(self, argument: ArgumentGraph, evidence: Sequence[Evidence], locale: Locale) -> None:
+        self.argument, self._evidence, self.locale = argument, evidence, locale
+        self.claims = {claim.id: claim for claim in argument.claims}
+        self.weighing = Weighing(argument.claims, argument.relations, frozenset(argument.heard))
+
+    def plead_bull(self, thesis: str) -> BullCase:
+        """`thesis` is what somebody said for that side, if anybody did."""
+        return BullCase(
+            core_thesis=thesis or self._thesis("for"),
+            supporting_arguments=list(self._argue("for")),
+            acknowledged_risks=self._acknowledge("against"),
+        )
+
+    def plead_bear(self, thesis: str) -> BearCase:
+        return BearCase(
+            core_thesis=thesis or self._thesis("against"),
+            supporting_arguments=list(self._argue("against")),
+            acknowledged_strengths=self._acknowledge("for"),
+        )
+
+    def list_disagreements(self) -> list[str]:
+        """Claims of two sides with an attack between them, the strongest pairs first."""
+        return [
+            self.say(
+                "disagreement",
+                one=self.tell(self.claims[clash.target]),
+                other=self.tell(self.claims[clash.source]),
+                target=self.argument.strengths[clash.target],
+                source=self.argument.strengths[clash.source],
+                prevails=SAY(f"prevails.{self._compare(clash)}"),
+                why=self.why(clash),
+            )
+            for clash in self.clashes[:MOST_DISAGREEMENTS]
+        ]
+
+    def list_risks(self) -> list[RiskItem]:
+        """Of each expert the strongest claim against the outcome; or else what it gives to it, which may cease to
+        hold. Where that makes too few, the next of each.
+        """
+        threat, ground = THREATS[self.argument.direction]
+        leads = [*self.leads(threat), *self.leads(ground)]
+        first = one_each(leads)
+        second = one_each(claim for claim in leads if claim not in first)[: max(0, FEWEST_RISKS - len(first))]
+        trial = Trial(self.weighing)
+        return [
+            *(self._risk(claim, threat, trial, self.watch(claim.expert)) for claim in first),
+            *(self._risk(c, threat, trial, self.say(f"mitigation.{c.expert}")) for c in second),
+        ]
+
+    def _risk(self, claim: Claim, threat: Side, trial: Trial, mitigation: str) -> RiskItem:
+        """A threat is as likely as it is strong, a loss as what was said against it."""
+        strength, threatens = self._strength(claim), claim.side == threat
+        moved = abs(trial.lean(frozenset([claim.id])) - self.weighing.lean)
+        return RiskItem(
+            risk=self.say(f"risk.{'threat' if threatens else 'loss'}", claim=self.tell(claim)),
+            probability=_grade(LIKELY, strength if threatens else max(0.0, claim.strength - strength)),
+            impact="HIGH" if claim.id in self.argument.decisive else _grade(GRAVE, moved),
+            mitigation=mitigation,
+        )
+
+    def _thesis(self, side: Side) -> str:
+        """Its strongest claims, those that others only reported last."""
+        leads = sorted(one_each(self.leads(side)), key=lambda claim: claim.reported)[:LEADS]
+        return self.join(map(self.tell, leads)) or self.say(f"unbacked.{side}")
+
+    def _argue(self, side: Side) -> Iterator[str]:
+        """Each with the strongest answer it got; an answer that was given before is not given again."""
+        given: set[str] = set()
+        for claim in self.leads(side)[:MOST_ARGUMENTS]:
+            strengths = {"base": claim.strength, "strength": self._strength(claim)}
+            answer = next(self._answers(claim), None)
+            key = "unanswered" if answer is None else "answered_so" if answer.scheme in given else "answered"
+            said = (
+                {}
+                if answer is None
+                else {"why": self.why(answer), "by": self.place(self.claims[answer.source])}
+            )
+            given |= {answer.scheme} if answer else set()
+            yield self.say(f"argument.{key}", claim=self.tell(claim), **strengths, **said)
+
+    def _acknowledge(self, side: Side) -> list[str]:
+        """What the other side claims and nobody answers."""
+        unanswered = [claim for claim in self.leads(side) if next(self._answers(claim), None) is None]
+        return [self.tell(claim) for claim in unanswered[:MOST_ACKNOWLEDGED]]
+
+    def leads(self, side: Side) -> list[Claim]:
+        """The strongest claim of each dimension, the strongest first."""
+        ranked = sorted(
+            (claim for claim in self.claims.values() if claim.side == side and self._strength(claim) > 0),
+            key=lambda c: (-self._strength(c), -WEIGHTS.get((c.expert, c.dimension), 0.0), c.id),
+        )
+        leads: dict[tuple[ExpertType, str], Claim] = {}
+        for claim in ranked:
+            leads.setdefault((claim.expert, claim.dimension), claim)
+        return list(leads.values())
+
+    def _answers(self, claim: Claim) -> Iterator[Relation]:
+        attacks = (r for r in self.argument.relations if r.kind == "attack" and r.target == claim.id)
+        yield from sorted(attacks, key=lambda r: (-self.argument.strengths[r.source], r.source))
+
+    @cached_property
+    def clashes(self) -> list[Relation]:
+        """One of each kind of reason, and no claim in two."""
+        attacks = [r for r in self.argument.relations if r.kind == "attack" and self._opposed(r)]
+        attacks.sort(key=lambda r: (-self._heat(r), r.source, r.target))
+        clashes: list[Relation] = []
+        seen: set[str] = set()
+        for clash in attacks:
+            names = {clash.source, clash.target, *({clash.scheme} if clash.by == "rubric" else ())}
+            if not names & seen:
+                clashes.append(clash)
+                seen |= names
+        return clashes
+
+    def _opposed(self, relation: Relation) -> bool:
+        return {self.claims[relation.source].side, self.claims[relation.target].side} == {"for", "against"}
+
+    def _heat(self, relation: Relation) -> float:
+        return self._strength(self.claims[relation.source]) * self.claims[relation.target].strength
+
+    def _compare(self, clash: Relation) -> str:
+        source, target = (round(self.argument.strengths[id_], 2) for id_ in (clash.source, clash.target))
+        return "neither" if source == target else "source" if source > target else "target"
+
+    def watch(self, expert: ExpertType) -> str:
+        """The level or date at which more will be known of what an expert looks at."""
+        return (
+            self.say(f"watch.{expert}", **found)
+            if (found := self._signs(expert))
+            else self.say(f"mitigation.{expert}")
+        )
+
+    def _signs(self, expert: ExpertType) -> dict[str, Any]:
+        if expert is ExpertType.TECHNICAL_ANALYST:
+            known = {item.id: item.value for item in self._evidence}
+            levels = {name: known.get(f"{expert.prefix}.{name}") for name in ("support", "resistance")}
+            return levels if None not in levels.values() else {}
+        if not expert.sees_events:
+            return {"period": period} if (period := self._next_period()) else {}
+        days = [claim.as_of.date() for claim in self.claims.values() if claim.expert is expert]
+        return {"day": max(days)} if days else {}
+
+    def _next_period(self) -> str:
+        """The quarter after the newest that was reported."""
+        known = (item.id.rpartition(".")[2] for item in self._evidence if "_series." in item.id)
+        newest = max(known, default="")
+        if not newest:
+            return ""
+        year, quarter = map(int, newest.split("Q"))
+        return f"{year + quarter // QUARTERS}Q{quarter % QUARTERS + 1}"
+
+    def tell(self, claim: Claim) -> str:
+        text = claim.text(self.locale).strip()
+        return self.say("reported", text=text) if claim.reported else text
+
+    def why(self, relation: Relation) -> str:
+        return relation.why.get(self.locale) or next(iter(relation.why.values()))
+
+    def place(self, claim: Claim) -> str:
+        return self.say(f"dimension.{claim.expert.prefix}.{claim.dimension}")
+
+    def say(self, key: str, /, **values: Any) -> str:
+        return SAY(key, **values).in_locale(self.locale)
+
+    def join(self, sentences: Iterable[str]) -> str:
+        return self.say("glue").join(sentences)
+
+    def _strength(self, claim: Claim) -> float:
+        return self.argument.strengths[claim.id]
+
+
+def one_each(claims: Iterable[Claim]) -> list[Claim]:
+    """The first of every expert."""
+    first: dict[ExpertType, Claim] = {}
+    for claim in claims:
+        first.setdefault(claim.expert, claim)
+    return list(first.values())
+
+
+def _grade(table: Iterable[tuple[float, RiskLevel]], value: float) -> RiskLevel:
+    return next(level for least, level in table if value >= least)

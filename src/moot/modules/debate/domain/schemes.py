@@ -1,0 +1,77 @@
+"""Argument schemes: which kinds of claims bear on which others, and why; one table, `schemes.toml`."""
+
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from moot.modules.debate.domain.debate import SAY
+from moot.shared.domain.claims import Claim, Relation
+from moot.shared.domain.messages import LOCALES, Locale
+
+Bearing = Literal["attack", "support"]
+
+
+class Scheme(NamedTuple):
+    """`by` and `on` are kinds of claims, or how they begin and which side they take (`valuation.pe:for`)."""
+
+    name: str
+    kind: Bearing
+    by: tuple[str, ...]
+    on: tuple[str, ...]
+
+    def relate(self, claims: Mapping[str, Sequence[Claim]]) -> Iterator[Relation]:
+        """On each claim that fits, by the strongest that does: what comes to the same is said once."""
+        sources = [claim for named in self.by for claim in claims.get(named, ()) if claim.strength]
+        for target in (claim for named in self.on for claim in claims.get(named, ())):
+            fitting = [source for source in sources if self._fits(source, target)]
+            if fitting:
+                source = max(fitting, key=lambda claim: (claim.strength, claim.id))
+                yield Relation(
+                    source=source.id,
+                    target=target.id,
+                    kind=self.kind,
+                    scheme=self.name,
+                    why=_explain(self.name),
+                )
+
+    def _fits(self, source: Claim, target: Claim) -> bool:
+        """Those of one side support each other, those of two attack; who takes none does neither."""
+        if "neither" in (source.side, target.side) or source.id == target.id:
+            return False
+        return (source.side == target.side) == (self.kind == "support")
+
+
+@cache
+def load_schemes() -> tuple[Scheme, ...]:
+    tables: dict[Bearing, dict[str, dict[str, list[str]]]] = tomllib.loads(  # type: ignore[assignment]
+        Path(__file__).with_name("schemes.toml").read_text("utf-8")
+    )
+    return tuple(
+        Scheme(name, kind, tuple(scheme["by"]), tuple(scheme["on"]))
+        for kind, schemes in tables.items()
+        for name, scheme in schemes.items()
+    )
+
+
+def relate(claims: Iterable[Claim]) -> list[Relation]:
+    """What bears on what, by the table alone; whose claims they are does not matter, nor their order."""
+    named: dict[str, list[Claim]] = {}
+    for claim in sorted(claims, key=lambda claim: claim.id):
+        for name in _names(claim):
+            named.setdefault(name, []).append(claim)
+    return [relation for scheme in load_schemes() for relation in scheme.relate(named)]
+
+
+def _names(claim: Claim) -> Iterator[str]:
+    """How a table may call it."""
+    yield claim.kind
+    parts = claim.kind.split(".")
+    for end in range(1, len(parts) + 1):
+        yield f"{'.'.join(parts[:end])}:{claim.side}"
+
+
+@cache
+def _explain(scheme: str) -> dict[Locale, str]:
+    return {locale: SAY(f"scheme.{scheme}").in_locale(locale) for locale in LOCALES}

@@ -1,0 +1,89 @@
+"""How an argument is told: which dimensions pulled how far, what decides it, and the whole of it in prose."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from moot.modules.debate.domain.debate import SAY, Speech
+from moot.modules.debate.domain.reading import Reading, one_each
+from moot.modules.debate.domain.weighing import WEIGHTS
+from moot.shared.domain.claims import Relation, Side
+from moot.shared.domain.experts import ExpertType
+from moot.shared.domain.messages import Message
+
+MOST_TOLD = 3
+WEIGHT_OF: Mapping[str, float] = {
+    f"{expert.prefix}.{name}": weight for (expert, name), weight in WEIGHTS.items()
+}
+
+
+def explain(reading: Reading) -> Speech:
+    return Speech(conflict_resolution=_resolve(reading), narrative_report=_narrate(reading))
+
+
+def _resolve(reading: Reading) -> str:
+    argument = reading.argument
+    ranked = sorted(argument.dimensions.items(), key=lambda pulled: (-_force(*pulled), pulled[0]))
+    sides = {"for": [p for p in ranked if p[1] > 0], "against": [p for p in ranked if p[1] < 0]}
+    told = [
+        SAY(f"pulled.{side}", places=[_pull(*pulled) for pulled in pulls[:MOST_TOLD]])
+        for side, pulls in sides.items()
+        if pulls
+    ]
+    outcome = SAY("balance", lean=reading.weighing.lean, direction=SAY(f"literal.{argument.direction}"))
+    return _speak(reading, [*told, outcome, *_miss(reading), _decide(reading)])
+
+
+def _force(dimension: str, pull: float) -> float:
+    return abs(pull) * WEIGHT_OF.get(dimension, 0.0)
+
+
+def _pull(dimension: str, pull: float) -> Message:
+    return SAY("pull", place=SAY(f"dimension.{dimension}"), pull=pull)
+
+
+def _miss(reading: Reading) -> Iterator[Message]:
+    silent = [SAY(f"node.{expert}") for expert in ExpertType if expert not in reading.argument.heard]
+    if silent:
+        yield SAY("silent", experts=silent)
+
+
+def _decide(reading: Reading) -> Message:
+    decisive = [reading.claims[id_] for id_ in reading.argument.decisive]
+    if not decisive:
+        return SAY("decisive.none")
+    places = list(dict.fromkeys(reading.place(claim) for claim in decisive))
+    other = reading.weighing.without(reading.argument.decisive).direction
+    key = "one" if len(decisive) == 1 else "several"
+    return SAY(f"decisive.{key}", places=places, direction=SAY(f"literal.{other}"))
+
+
+def _narrate(reading: Reading) -> str:
+    """The outcome, both sides by their strongest claims, where they clash, what decides, and what to watch."""
+    clashes = [_tell_clash(reading, clash) for clash in reading.clashes[:MOST_TOLD]]
+    watched = [SAY("as_it_is", text=reading.watch(expert)) for expert in reading.argument.heard]
+    paragraphs = [
+        [SAY(f"outcome.{reading.argument.direction}"), *_miss(reading)],
+        _tell_side(reading, "for"),
+        _tell_side(reading, "against"),
+        [SAY("clashes"), *clashes] if clashes else [],
+        [_decide(reading)],
+        [SAY("watched"), *watched],
+    ]
+    return "\n\n".join(_speak(reading, messages) for messages in paragraphs if messages)
+
+
+def _tell_clash(reading: Reading, clash: Relation) -> Message:
+    target, source = (reading.place(reading.claims[id_]) for id_ in (clash.target, clash.source))
+    key = "clash_within" if target == source else "clash"
+    return SAY(key, target=target, source=source, why=reading.why(clash))
+
+
+def _tell_side(reading: Reading, side: Side) -> list[Message]:
+    """By the strongest claim of each expert, and by others where few experts have any."""
+    leads = reading.leads(side)
+    told = dict.fromkeys(claim.id for claim in (*one_each(leads), *leads))
+    claims = [SAY("as_it_is", text=reading.tell(reading.claims[id_])) for id_ in list(told)[:MOST_TOLD]]
+    return [SAY(f"case.{side}"), *claims] if claims else [SAY(f"unbacked.{side}")]
+
+
+def _speak(reading: Reading, messages: Iterable[Message]) -> str:
+    return reading.join(message.in_locale(reading.locale) for message in messages)

@@ -1,0 +1,157 @@
+"""How an argument is weighed: claims that attack and support each other, below the dimensions of the experts, below
+the motion that the share is worth buying at this price, over this horizon.
+
+A quantitative bipolar argumentation framework. Strengths follow from one gradual semantics, DF-QuAD (Rago, Toni,
+Aurisicchio, Baroni 2016), with weights on the edges to the motion, so that every expert of the panel counts alike.
+"""
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from moot.shared.domain.claims import Claim, Relation
+from moot.shared.domain.experts import VIEW, Direction, ExpertType
+
+UNDECIDED = 0.5
+"""How strong the motion is before anybody has spoken."""
+NEUTRAL_BAND = 0.1
+DOUBT_OF_A_SILENT_EXPERT = 0.15
+STILL = 1e-12
+MOST_PASSES = 500
+CALM_PASSES = 50
+"""Passes after which a circle of claims that does not come to rest is damped."""
+
+Dimension = tuple[ExpertType, str]
+DIMENSIONS: tuple[Dimension, ...] = tuple(
+    (expert, dimension) for expert in ExpertType for dimension in expert.dimensions
+)
+WEIGHTS: Mapping[Dimension, float] = {
+    **{(expert, VIEW): 1 / len(ExpertType) for expert in ExpertType},
+    **{place: 1 / len(ExpertType) / len(place[0].dimensions) for place in DIMENSIONS},
+}
+"""Of the whole panel, whoever is heard: silence is doubt."""
+
+
+@dataclass(frozen=True)
+class Weighing:
+    """What claims and relations come to. Nothing depends on their order."""
+
+    claims: Sequence[Claim]
+    relations: Sequence[Relation]
+    heard: frozenset[ExpertType]
+
+    @cached_property
+    def strengths(self) -> dict[str, float]:
+        """Of each claim, after all that is said for and against it."""
+        return settle({claim.id: claim.strength for claim in self.claims}, self.relations)
+
+    @cached_property
+    def dimensions(self) -> dict[Dimension, float]:
+        """How far each speaks for the motion (positive) or against it. Two arguments in one: that the dimension is a
+        reason to buy, and that it is a reason not to; both begin at nothing, so that one of them at most is left.
+        """
+        places: dict[Dimension, list[Claim]] = {}
+        for claim in self.claims:
+            places.setdefault((claim.expert, claim.dimension), []).append(claim)
+        return {place: balance(claims, self.strengths) for place, claims in places.items()}
+
+    @property
+    def motion(self) -> float:
+        return UNDECIDED + self.lean / 2
+
+    @cached_property
+    def lean(self) -> float:
+        """From -1 (do not) to 1 (do)."""
+        return weigh_dimensions(self.dimensions)
+
+    @property
+    def conviction(self) -> float:
+        return self.convince(self.lean)
+
+    @property
+    def direction(self) -> Direction:
+        return self.decide(self.lean)
+
+    def convince(self, lean: float) -> float:
+        """What is left of a lean when those who were not heard are granted to think otherwise."""
+        silent = len(ExpertType) - len(self.heard)
+        return max(0.0, abs(lean) - DOUBT_OF_A_SILENT_EXPERT * silent)
+
+    def decide(self, lean: float) -> Direction:
+        if self.convince(lean) < NEUTRAL_BAND:
+            return "NEUTRAL"
+        return "BULLISH" if lean > 0 else "BEARISH"
+
+    def without(self, struck: Iterable[str]) -> "Weighing":
+        """As if these had never been claimed; what they said of others falls with them."""
+        gone = set(struck)
+        relations = [r for r in self.relations if not {r.source, r.target} & gone]
+        return Weighing([claim for claim in self.claims if claim.id not in gone], relations, self.heard)
+
+
+def balance(claims: Iterable[Claim], strengths: Mapping[str, float]) -> float:
+    pro: list[float] = []
+    con: list[float] = []
+    for claim in claims:
+        if claim.side != "neither":
+            (pro if claim.side == "for" else con).append(strengths[claim.id])
+    return accrue(pro) - accrue(con)
+
+
+def weigh_dimensions(pulls: Mapping[Dimension, float]) -> float:
+    """How far they move a motion that stands in the middle."""
+    weighed = [WEIGHTS.get(place, 0.0) * pull for place, pull in pulls.items()]
+    return accrue([pull for pull in weighed if pull > 0]) - accrue([-pull for pull in weighed if pull < 0])
+
+
+def accrue(strengths: Iterable[float]) -> float:
+    """Of several together: each takes its share of what the others leave."""
+    left = 1.0
+    for strength in sorted(strengths):
+        left *= 1 - strength
+    return 1 - left
+
+
+def influence(base: float, support: float, attack: float) -> float:
+    """DF-QuAD: by what one exceeds the other, attack takes from what is there, support adds to what is missing."""
+    if attack >= support:
+        return base - base * (attack - support)
+    return base + (1 - base) * (support - attack)
+
+
+Bearing = Mapping[str, tuple[Sequence[str], Sequence[str]]]
+"""By claim, those that support it and those that attack it."""
+
+
+def settle(bases: Mapping[str, float], relations: Iterable[Relation]) -> dict[str, float]:
+    """The strengths at which every claim agrees with what bears on it."""
+    return come_to_rest(bases, read_bearing(bases, relations), {})
+
+
+def read_bearing(claims: Container[str], relations: Iterable[Relation]) -> Bearing:
+    bearing: dict[str, tuple[list[str], list[str]]] = {}
+    for relation in relations:
+        if relation.source in claims and relation.target in claims:
+            support, attack = bearing.setdefault(relation.target, ([], []))
+            (support if relation.kind == "support" else attack).append(relation.source)
+    return bearing
+
+
+def come_to_rest(
+    bases: Mapping[str, float], bearing: Bearing, known: Mapping[str, float]
+) -> dict[str, float]:
+    """All move at once, so no order matters; what nothing bears on stays as it is `known`, or as it began."""
+    strengths = {**bases, **known, **{target: bases[target] for target in bearing}}
+    for n in range(MOST_PASSES):
+        moved = {
+            target: influence(
+                bases[target], accrue([strengths[s] for s in support]), accrue([strengths[a] for a in attack])
+            )
+            for target, (support, attack) in bearing.items()
+        }
+        if n >= CALM_PASSES:
+            moved = {target: (strengths[target] + strength) / 2 for target, strength in moved.items()}
+        if all(abs(strengths[target] - strength) <= STILL for target, strength in moved.items()):
+            break
+        strengths |= moved
+    return strengths
