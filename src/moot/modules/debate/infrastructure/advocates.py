@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, Field
 
 from moot.modules.debate.domain.debate import DebateInput, Speech, Text, Turn
-from moot.modules.llm_platform.application.speaker import Brief, EngineChoice, Prompts, Speaker
+from moot.modules.llm_platform.application.speaker import Brief, EngineChoice, Prompts, Speaker, Spoken
 from moot.shared.domain.claims import ArgumentGraph, Claim, Relation, Side, Strength
 from moot.shared.domain.errors import AppError, ErrorKind
 from moot.shared.domain.evidence import Evidence
@@ -39,6 +39,7 @@ class Answer(BaseModel, frozen=True, allow_inf_nan=False):
 
 
 A = TypeVar("A", bound=Answer)
+T = TypeVar("T")
 
 
 class Point(Answer):
@@ -70,7 +71,7 @@ class Account(Answer):
 
 
 class NothingHolds(AppError):
-    """All that a model claimed had to be left out."""
+    """All that a model said for its side had to be left out."""
 
     code = "NOTHING_HOLDS"
     kind = ErrorKind.ANSWER
@@ -81,30 +82,20 @@ class ModelPleader:
 
     def __init__(self, side: Role, choice: EngineChoice, speaker: Speaker) -> None:
         self._role, self._choice, self._speaker = side, choice, speaker
-        self._agent = f"{side}_advocate"
 
     async def speak(self, debate_input: DebateInput, so_far: ArgumentGraph, last: Turn | None) -> Turn:
-        return await self._choice.make(
-            self._agent, partial(self._plead, debate_input, so_far, last), _say_no_more
-        )
+        agent = f"{self._role}_advocate"
 
-    async def _plead(self, debate_input: DebateInput, so_far: ArgumentGraph, last: Turn | None) -> Turn:
-        exhibits = Exhibits(so_far, debate_input.evidence, debate_input.locale)
-        hearing = Hearing(self._role, exhibits)
-        case = SAY(
-            "case.argue",
-            symbol=debate_input.symbol,
-            claims=exhibits.claims,
-            relations=exhibits.relations,
-            last=_tell_last(last, exhibits),
-            ids=hearing.ids,
-        )
-        brief = _brief(debate_input, self._agent, Plea, case, exhibits, temperature=0.3)
-        spoken = await self._speaker.ask(brief)
-        said = hearing.hear(spoken.answer)
-        return said.model_copy(
-            update={"grounding": spoken.grounding, "warnings": [*spoken.warnings, *said.warnings]}
-        )
+        async def plead() -> Turn:
+            exhibits = Exhibits(so_far, debate_input.evidence, debate_input.locale)
+            hearing = Hearing(self._role, exhibits)
+            case = {"last": _tell_last(last, exhibits), "ids": hearing.ids}
+            spoken = await _ask(self._speaker, agent, Plea, debate_input, exhibits, **case)
+            turn = hearing.hear(spoken.answer)
+            told = {"grounding": spoken.grounding, "warnings": [*spoken.warnings, *turn.warnings]}
+            return turn.model_copy(update=told)
+
+        return await self._choice.make(agent, plead, partial(_leave, Turn()))
 
 
 class ModelNarrator:
@@ -116,28 +107,57 @@ class ModelNarrator:
     async def explain(
         self, debate_input: DebateInput, argument: ArgumentGraph, bull: Turn, bear: Turn
     ) -> Speech:
-        by_model = partial(self._tell, debate_input, argument, bull, bear)
-        return await self._choice.make(RESOLUTION, by_model, _leave_unsaid)
+        async def tell() -> Speech:
+            exhibits = Exhibits(argument, debate_input.evidence, debate_input.locale)
+            case = {"direction": SAY(f"literal.{argument.direction}"), "confidence": argument.confidence}
+            case |= {"bull": _thesis(bull), "bear": _thesis(bear)}
+            spoken = await _ask(self._speaker, RESOLUTION, Account, debate_input, exhibits, **case)
+            told = spoken.answer.model_dump()
+            return Speech(**told, engine="llm", grounding=spoken.grounding, warnings=spoken.warnings)
 
-    async def _tell(
-        self, debate_input: DebateInput, argument: ArgumentGraph, bull: Turn, bear: Turn
-    ) -> Speech:
-        exhibits = Exhibits(argument, debate_input.evidence, debate_input.locale)
-        case = SAY(
-            "case.outcome",
-            symbol=debate_input.symbol,
-            direction=SAY(f"literal.{argument.direction}"),
-            confidence=argument.confidence,
-            bull=_thesis(bull),
-            bear=_thesis(bear),
-            claims=exhibits.claims,
-            relations=exhibits.relations,
-        )
-        brief = _brief(debate_input, RESOLUTION, Account, case, exhibits, temperature=0.2)
-        spoken = await self._speaker.ask(brief)
-        return Speech(
-            **spoken.answer.model_dump(), engine="llm", grounding=spoken.grounding, warnings=spoken.warnings
-        )
+        return await self._choice.make(RESOLUTION, tell, partial(_leave, Speech()))
+
+
+async def _leave(unsaid: T) -> T:
+    """By rule nothing is added: the words are the argument's own."""
+    return unsaid
+
+
+async def _ask(
+    speaker: Speaker,
+    agent: str,
+    answer: type[A],
+    debate_input: DebateInput,
+    exhibits: Exhibits,
+    **told: Any,
+) -> Spoken[A]:
+    shown = {"symbol": debate_input.symbol, "claims": exhibits.claims, "relations": exhibits.relations}
+    brief = Brief(
+        module="debate",
+        agent=agent,
+        system=PROMPTS.text(agent, debate_input.locale),
+        case=SAY(f"case.{answer.__name__}", **shown, **told).in_locale(debate_input.locale),
+        evidence=exhibits.figures,
+        answer=answer,
+        locale=debate_input.locale,
+        as_of=debate_input.as_of,
+        own=frozenset({"strength"}),
+    )
+    return await speaker.ask(brief)
+
+
+def _tell_last(last: Turn | None, exhibits: Exhibits) -> str | Message:
+    """What a model said for the other side; rules have nothing to answer."""
+    if last is None or last.engine == "rubric":
+        return ""
+    relations = exhibits.list_lines(map(exhibits.tell_relation, last.relations))
+    claims = [claim.id for claim in last.claims] or SAY("none")
+    return SAY("case.last", thesis=last.core_thesis, claims=claims, relations=relations)
+
+
+def _thesis(turn: Turn) -> str | Message:
+    """Only a model's: words by rule may quote what others wrote."""
+    return turn.core_thesis if turn.engine == "llm" else SAY("none")
 
 
 @dataclass(frozen=True)
@@ -249,51 +269,3 @@ class Hearing:
             for dimension in expert.dimensions
             if f"{expert.prefix}.{dimension}" == point.dimension and expert.prefix in cited
         ]
-
-
-def _tell_last(last: Turn | None, exhibits: Exhibits) -> str | Message:
-    """What a model said for the other side; rules have nothing to answer."""
-    if last is None or last.engine == "rubric":
-        return ""
-    return SAY(
-        "case.last",
-        thesis=last.core_thesis,
-        claims=[claim.id for claim in last.claims] or SAY("none"),
-        relations=exhibits.list_lines(map(exhibits.tell_relation, last.relations)),
-    )
-
-
-def _thesis(turn: Turn) -> str | Message:
-    """Only a model's: words by rule may quote what others wrote."""
-    return turn.core_thesis if turn.engine == "llm" else SAY("none")
-
-
-async def _say_no_more() -> Turn:
-    return Turn()
-
-
-async def _leave_unsaid() -> Speech:
-    return Speech()
-
-
-def _brief(
-    debate_input: DebateInput,
-    agent: str,
-    answer: type[A],
-    case: Message,
-    exhibits: Exhibits,
-    *,
-    temperature: float,
-) -> Brief[A]:
-    return Brief(
-        module="debate",
-        agent=agent,
-        system=PROMPTS.text(agent, debate_input.locale),
-        case=case.in_locale(debate_input.locale),
-        evidence=exhibits.figures,
-        answer=answer,
-        locale=debate_input.locale,
-        as_of=debate_input.as_of,
-        temperature=temperature,
-        own=frozenset({"strength"}),
-    )

@@ -67,17 +67,16 @@ class Exhibits:
 
     def _words(self, claim: Claim) -> str | Message:
         words = " ".join(claim.text(self.locale).split())
-        heard = claim.by == "llm" and claim.id.partition(".")[0] in self._readers
-        if claim.reported or heard or any(text in words for text in self._outside):
+        read = claim.by == "llm" and claim.id.partition(".")[0] in {
+            id_.partition(".")[0] for id_ in self._outside
+        }
+        quoted = any(id_ in claim.evidence or text in words for id_, text in self._outside.items())
+        if claim.reported or read or quoted:
             return SAY("reported", kind=claim.kind, day=claim.as_of.date())
         return words
 
     @cached_property
-    def _outside(self) -> list[str]:
-        texts = [item.value for item in self.evidence if isinstance(item.value, str)]
-        return [" ".join(text.split()) for text in texts if text.strip()]
-
-    @cached_property
-    def _readers(self) -> set[str]:
-        """Whose evidence has words from outside."""
-        return {item.id.partition(".")[0] for item in self.evidence if isinstance(item.value, str)}
+    def _outside(self) -> dict[str, str]:
+        """What others wrote, by id."""
+        texts = {item.id: item.value for item in self.evidence if isinstance(item.value, str)}
+        return {id_: " ".join(text.split()) for id_, text in texts.items() if text.strip()}
