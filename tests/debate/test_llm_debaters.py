@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from moot.modules.debate.domain.debate import DebateInput, Speech, Turn
+from moot.modules.debate.application.debate_service import DebateInput, DebateOutcomeDTO
+from moot.modules.debate.container import DebateContainer
+from moot.modules.debate.domain.debate import Speech, Turn
 from moot.modules.debate.infrastructure.advocates import PROMPTS, ModelNarrator, ModelPleader, NothingHolds
 from moot.modules.llm_platform.application.speaker import EngineChoice, Speaker
 from moot.modules.llm_platform.domain.chat import ChatMessage, ChatResult
@@ -277,6 +279,62 @@ async def answer(agent: str, llm: FakeLLM, locale: str = "en-US", **choice: Any)
     return await plead({}, agent, llm, locale=locale, **choice)
 
 
+async def hold(
+    llm: FakeLLM, locale: str = "en-US", fallback: Any = "none", **changes: Any
+) -> DebateOutcomeDTO:
+    container = DebateContainer(EngineChoice(llm, fallback=fallback), Speaker(llm))
+    return await container.debate_service().run(a_debate(locale, **changes))
+
+
+@pytest.mark.parametrize("locale", LOCALES)
+@pytest.mark.accepts("A2-13")
+async def test_three_answers_make_the_debate_and_all_three_narratives_reach_the_outcome(locale):
+    llm, (bull, bear, account) = cast(locale), ANSWERS[locale].values()
+    outcome = await hold(llm, locale)
+    assert llm.calls == {BULL: 1, BEAR: 1, RESOLUTION: 1}
+    assert (outcome.engine, outcome.grounding.offenders) == ("llm", [])
+    told = [answered["narrative_report"] for answered in (bull, bear, account)]
+    assert [text for text in told if text not in outcome.narrative_report] == []
+    cases = (outcome.bull_case.core_thesis, outcome.bear_case.core_thesis)
+    assert cases == (bull["core_thesis"], bear["core_thesis"])
+    words = {"bull_case_summary", "bear_case_summary", "conflict_resolution"}
+    assert outcome.model_dump(include=words) == {name: account[name] for name in words}
+
+
+async def test_what_the_sides_say_moves_the_argument_and_the_narrator_does_not():
+    by_rule = await hold(FakeLLM("never asked", configured=False))
+    outcome = await hold(cast(bear_advocate=said(GOOD[BEAR], relations=[])))
+    assert "debate.bull.1" in outcome.argument.strengths
+    assert outcome.argument.strengths["valuation.pe"] < by_rule.argument.strengths["valuation.pe"]
+    assert outcome.argument.motion > by_rule.argument.motion
+    assert (outcome.direction, outcome.confidence) == (
+        outcome.argument.direction,
+        outcome.argument.confidence,
+    )
+
+
+async def test_in_each_further_round_both_answer_what_the_other_said():
+    llm = cast()
+    await hold(llm, rounds=2)
+    assert llm.calls == {BULL: 2, BEAR: 2, RESOLUTION: 1}
+    assert "Answer it first." not in llm.prompt(BULL)
+    assert f"The other side spoke last: {GOOD[BEAR]['core_thesis']}" in llm.prompt(BULL, 1)
+    assert f"The other side spoke last: {GOOD[BULL]['core_thesis']}" in llm.prompt(BEAR, 1)
+
+
+async def test_a_side_that_falls_back_is_marked_and_the_debate_goes_on():
+    broken = cast(bull_advocate=NoAvailableModel("nobody answers"))
+    outcome = await hold(broken, fallback="rubric")
+    assert outcome.engine == "rubric"
+    assert "The bull's plea" in outcome.warnings[-1]
+    assert outcome.bear_case.core_thesis == GOOD[BEAR]["core_thesis"]
+
+
+async def test_when_all_three_fall_back_the_debate_is_the_rubrics():
+    broken = Cast(**dict.fromkeys(GOOD, NoAvailableModel("nobody answers")))
+    assert await hold(broken, fallback="rubric") == await hold(FakeLLM("", configured=False))
+
+
 @pytest.mark.parametrize("locale", LOCALES)
 async def test_a_side_makes_claims_of_its_own_and_attacks_those_of_the_other(locale):
     answered = ANSWERS[locale][BULL]
@@ -445,8 +503,9 @@ async def test_all_are_shown_claims_relations_and_the_figures_cited_and_no_words
         {"says": {"en-US": f"Policy: “{HEADLINE}”."}},
         {"says": {"en-US": f"In short: {HEADLINE[:20]}"}, "evidence": ["catalyst.event.1", "catalyst.days"]},
         {"says": {"en-US": f"Words of a model: {HEADLINE[:20]}"}, "by": "llm"},
+        {"says": {"en-US": f"They say: {HEADLINE[:20]}"}, "reported": True},
     ],
-    ids=["quotes it", "rests on it", "of a model that read it"],
+    ids=["quotes it", "rests on it", "of a model that read it", "reported"],
 )
 async def test_words_from_outside_are_not_passed_on_by_another_claim(changes):
     llm, leaky = (

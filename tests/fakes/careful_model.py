@@ -14,11 +14,11 @@ MOST = {"dimension_analyses": 9, "risk_matrix": 3, "key_disagreements": 2, "risk
 OWN = {
     "confidence": 0.6,
     "confidence_score": 0.6,
-    "position_percent": 0.1,
+    "position_percent": 0.0,
     "score": 60,
     "financial_score": 60,
 }
-PREFERRED = {"BULLISH", "BUY", "Favorable (有利)"}
+PREFERRED = {"BULLISH", "HOLD", "Favorable (有利)"}
 ON_THE_TABLE = r"^- (\S+) \| {side} \| [^|]+ \| (\S+) \| .+ \| [^|]+[:：]\s?(\w+\.\w+)"
 """A claim that rests on figures: its id, its dimension and the first of them."""
 SIDES = {"bull": ("for buying|支持买入", "against buying|反对买入")}

@@ -1,7 +1,7 @@
 """Wires the debate."""
 
 from moot.modules.debate.application.debate_service import DebateService
-from moot.modules.debate.infrastructure.debaters import PanelAdvocate, PanelResolver
+from moot.modules.debate.infrastructure.advocates import ModelNarrator, ModelPleader
 from moot.modules.llm_platform.application.speaker import EngineChoice, Speaker
 
 
@@ -10,5 +10,5 @@ class DebateContainer:
         self._voice = (choice, speaker)
 
     def debate_service(self) -> DebateService:
-        bull, bear = PanelAdvocate("BULLISH", *self._voice), PanelAdvocate("BEARISH", *self._voice)
-        return DebateService(bull, bear, PanelResolver(*self._voice))
+        bull, bear = ModelPleader("bull", *self._voice), ModelPleader("bear", *self._voice)
+        return DebateService(bull, bear, ModelNarrator(*self._voice))
