@@ -548,16 +548,16 @@ async def test_a_turn_by_rule_leaves_nothing_to_answer():
 async def test_the_narrator_tells_what_was_computed_and_decides_nothing(locale):
     llm = cast(locale)
     speech = await tell(llm, locale)
-    assert speech.model_dump(exclude={"grounding", "warnings"}) == ANSWERS[locale][RESOLUTION] | {
-        "engine": "llm"
-    }
+    reports = [answered["narrative_report"] for answered in ANSWERS[locale].values()]
+    told = ANSWERS[locale][RESOLUTION] | {"narrative_report": "\n\n".join(reports), "engine": "llm"}
+    assert speech.model_dump(exclude={"grounding", "warnings"}) == told
     assert not {"direction", "confidence"} & set(Speech.model_fields)
     shown = llm.prompt(RESOLUTION)
     assert [ANSWERS[locale][agent]["core_thesis"] in shown for agent in (BULL, BEAR)] == [True, True]
     assert "debate.bull.1 | " in shown
-    told = {"en-US": "bullish; weight of the argument 0.60", "zh-CN": "看多；论证权重 0.60"}
+    outcome = {"en-US": "bullish; weight of the argument 0.60", "zh-CN": "看多；论证权重 0.60"}
     decisive = {"en-US": "for buying | 0.38 decisive |", "zh-CN": "支持买入 | 0.38（决定性） |"}
-    assert told[locale] in shown
+    assert outcome[locale] in shown
     assert f"technical.ma | {decisive[locale]}" in shown
 
 
@@ -614,7 +614,8 @@ async def test_an_answer_that_was_cut_off_is_an_error(agent, locale):
 @pytest.mark.parametrize("agent", [BULL, BEAR, RESOLUTION])
 async def test_a_missing_narrative_breaks_nothing(agent):
     silent = {name: value for name, value in GOOD[agent].items() if name != "narrative_report"}
-    assert (await answer(agent, cast(**{agent: said(silent)}))).narrative_report == ""
+    told = [GOOD[BULL]["narrative_report"], GOOD[BEAR]["narrative_report"]] if agent == RESOLUTION else []
+    assert (await answer(agent, cast(**{agent: said(silent)}))).narrative_report == "\n\n".join(told)
 
 
 @pytest.mark.parametrize("agent", [BULL, BEAR, RESOLUTION])

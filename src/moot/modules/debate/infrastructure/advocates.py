@@ -99,7 +99,9 @@ class ModelPleader:
 
 
 class ModelNarrator:
-    """Tells an argument that is over; what it comes to was computed, and no word changes it."""
+    """Tells an argument that is over, after both sides' own reports; what it comes to was computed, and no word
+    changes it.
+    """
 
     def __init__(self, choice: EngineChoice, speaker: Speaker) -> None:
         self._choice, self._speaker = choice, speaker
@@ -112,7 +114,8 @@ class ModelNarrator:
             case = {"direction": SAY(f"literal.{argument.direction}"), "confidence": argument.confidence}
             case |= {"bull": _thesis(bull), "bear": _thesis(bear)}
             spoken = await _ask(self._speaker, RESOLUTION, Account, debate_input, exhibits, **case)
-            told = spoken.answer.model_dump()
+            reports = (bull.narrative_report, bear.narrative_report, spoken.answer.narrative_report)
+            told = spoken.answer.model_dump() | {"narrative_report": "\n\n".join(filter(None, reports))}
             return Speech(**told, engine="llm", grounding=spoken.grounding, warnings=spoken.warnings)
 
         return await self._choice.make(RESOLUTION, tell, partial(_leave, Speech()))
