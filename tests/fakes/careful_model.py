@@ -19,6 +19,10 @@ OWN = {
     "financial_score": 60,
 }
 PREFERRED = {"BULLISH", "HOLD", "Favorable (有利)"}
+ON_THE_TABLE = r"^- (\S+) \| {side} \| [^|]+ \| (\S+) \| .+ \| [^|]+[:：]\s?(\w+\.\w+)"
+"""A claim that rests on figures: its id, its dimension and the first of them."""
+SIDES = {"bull": ("for buying|支持买入", "against buying|反对买入")}
+SIDES["bear"] = SIDES["bull"][::-1]
 
 
 def careful(body: dict[str, Any]) -> Say:
@@ -28,7 +32,9 @@ def careful(body: dict[str, Any]) -> Say:
         return Say("ok")
     prompt = body["messages"][1]["content"]
     schema = held["schema"]
-    return Say(json.dumps(_Filler(schema.get("$defs", {}), prompt).fill(schema), ensure_ascii=False))
+    filler = _Filler(schema.get("$defs", {}), prompt)
+    answer = filler.plead() if "core_thesis" in schema["properties"] else filler.fill(schema)
+    return Say(json.dumps(answer, ensure_ascii=False))
 
 
 class _Filler:
@@ -64,6 +70,30 @@ class _Filler:
             named = self._definitions[items["$ref"].rpartition("/")[2]]["properties"]["dimension"]
             count = len(self._definitions[named["$ref"].rpartition("/")[2]]["enum"])
         return [self.fill(items, name, place) for place in range(count)]
+
+    def plead(self) -> dict[str, Any]:
+        """The strongest claim of its side said again, and held against the strongest of the other."""
+        role = re.findall(r"[:：]\s?debate\.(bull|bear)\.", self._prompt)[-1]
+        own, other = (
+            re.search(ON_THE_TABLE.replace("{side}", f"(?:{side})"), self._prompt, re.MULTILINE)
+            for side in SIDES[role]
+        )
+        said = (
+            {"says": self._sentence, "dimension": own[2], "evidence": [own[3]], "strength": 0.4}
+            if own
+            else {}
+        )
+        reply = (
+            {"kind": "attack", "claim": other[1], "by": own[1], "why": self._sentence}
+            if own and other
+            else {}
+        )
+        return {
+            "core_thesis": self._sentence,
+            "claims": [said] if said else [],
+            "relations": [reply] if reply else [],
+            "narrative_report": self._sentence * 10,
+        }
 
     def _given(self, name: str) -> float:
         """A level is the one of the evidence."""

@@ -2,6 +2,7 @@
 
 import json
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -10,25 +11,76 @@ from moot.modules.judge.container import JudgeContainer
 from moot.modules.judge.infrastructure.verdict_agents import PROMPTS
 from moot.modules.llm_platform.application.speaker import EngineChoice, Speaker
 from moot.modules.llm_platform.domain.exceptions import LLMOutputParseError, NoAvailableModel
+from moot.shared.domain.claims import ArgumentGraph, Claim, Holder, PastClaim, PastVerdict, Relation
 from moot.shared.domain.errors import AppError
+from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.grounding import Grounding
 from moot.shared.domain.messages import LOCALES
 from tests.fakes.debate import BY_RULE
 from tests.fakes.judge import a_debate, evidence
 from tests.fakes.llm import FakeLLM, spoken
 
+HEADLINE = "HEADLINE-MARK: profit up 777.7%"
 PRICED = evidence(current_price=10.0, atr_value=0.5, support=9.4, resistance=12.2)
-DEBATES: dict[str, dict[str, Any]] = {
-    "en-US": {"evidence": PRICED},
-    "zh-CN": {
-        "evidence": PRICED,
-        "locale": "zh-CN",
-        "bull_thesis": "毛利率升至 31.5%。",
-        "bear_thesis": "价格为净资产的 2.4 倍。",
-        "risk_factors": ["收盘价跌破 9.40", "利率上升"],
-        "conflict_resolution": "净值为 +0.60。",
-    },
-}
+FIGURES = [
+    PRICED[0].model_copy(update={"id": id_, "value": value})
+    for id_, value in {"financial.margin": 31.5, "valuation.pb": 2.4, "catalyst.event.1": HEADLINE}.items()
+]
+
+
+def claim(id_: str, expert: ExpertType, side: str, en: str, zh: str, **also: Any) -> Claim:
+    return Claim(
+        **{
+            "id": id_,
+            "kind": id_,
+            "expert": expert,
+            "dimension": expert.dimensions[0],
+            "side": side,
+            "strength": 0.5,
+            "says": {"en-US": en, "zh-CN": zh},
+            "evidence": [id_],
+            "as_of": "2026-01-09T08:00:00Z",
+        }
+        | also
+    )
+
+
+ARGUMENT = ArgumentGraph(
+    claims=[
+        claim("financial.margin", ExpertType.FINANCIAL_AUDITOR, "for", "Margins of 31.5%.", "毛利率 31.5%。"),
+        claim(
+            "valuation.pb", ExpertType.VALUATION_MODELER, "against", "2.4 times book.", "净资产的 2.4 倍。"
+        ),
+        claim(
+            "catalyst.event.1",
+            ExpertType.CATALYST_DETECTIVE,
+            "for",
+            f"“{HEADLINE}”",
+            f"“{HEADLINE}”",
+            kind="catalyst.profit_up",
+            reported=True,
+        ),
+    ],
+    relations=[
+        Relation(
+            source="valuation.pb",
+            target="financial.margin",
+            kind="attack",
+            scheme="dear",
+            why={"en-US": "It is paid for.", "zh-CN": "价格已反映。"},
+        )
+    ],
+    heard=[ExpertType.FINANCIAL_AUDITOR, ExpertType.VALUATION_MODELER, ExpertType.CATALYST_DETECTIVE],
+    strengths={"financial.margin": 0.25, "valuation.pb": 0.5, "catalyst.event.1": 0.5},
+    dimensions={},
+    motion=0.8,
+    conviction=0.6,
+    direction="BULLISH",
+    confidence=0.8,
+    decisive=["financial.margin"],
+)
+SHOWN = {"evidence": [*PRICED, *FIGURES], "argument": ARGUMENT}
+DEBATES: dict[str, dict[str, Any]] = {"en-US": SHOWN, "zh-CN": SHOWN | {"locale": "zh-CN"}}
 ANSWERS: dict[str, dict[str, Any]] = {
     "en-US": {
         "action": "BUY",
@@ -95,11 +147,10 @@ async def by_rule(**changes: Any) -> VerdictDTO:
 async def test_one_answer_makes_the_verdict_and_its_narrative(locale):
     llm = FakeLLM(said(ANSWERS[locale]))
     verdict = await rule(llm, locale)
-    assert verdict.model_dump(exclude={"grounding", "warnings"}) == ANSWERS[locale] | {
-        "symbol": "900001.DEMO",
-        "levels": {"entry": 10.0, "stop": 9.0, "target": 12.2},
-        "engine": "llm",
-    }
+    answered = ANSWERS[locale]
+    assert verdict.model_dump(include=set(answered)) == answered
+    assert (verdict.symbol, verdict.engine, verdict.departs) == ("900001.DEMO", "llm", None)
+    assert verdict.levels.model_dump() == {"entry": 10.0, "stop": 9.0, "target": 12.2}
     assert len(llm.asked) == 1
 
 
@@ -126,36 +177,99 @@ async def test_the_judge_speaks_in_its_own_role(locale):
     assert asked.response_schema is not None
 
 
-async def test_the_judge_is_shown_the_debate_and_the_levels_of_every_action():
+BEFORE = PastVerdict(
+    session_id=UUID(int=1), as_of="2025-12-01T08:00:00Z", action="HOLD", confidence=0.55, claims={}
+)
+
+
+async def test_the_judge_is_shown_the_argument_and_the_levels_of_every_action():
     llm = FakeLLM(said(GOOD))
-    await rule(llm, experts_asked=5, experts_heard=4, key_disagreements=["X against Y"])
+    asks = Holder(holding=True, cost=8.1, horizon="long", risk="low")
+    await rule(llm, experts_asked=5, experts_heard=4, previous=BEFORE, holder=asks)
     assert (
         "Symbol: 900001.DEMO\n"
-        "The debate ended BULLISH with confidence 0.80\n"
+        "The argument comes to: bullish; weight 0.80, where 0.50 is undecided\n"
         "4 of the 5 experts asked were heard.\n"
-        "The bull: Margins rose to 31.5%.\n"
-        "The bear: The price is 2.4 times book.\n"
-        "How it was weighed: The net is +0.60.\n"
-        "Main disagreements:\n"
-        "- X against Y\n"
-        "Risks:\n"
-        "- Technical analyst: a close below 9.40\n"
-        "- Macro intelligence: rates rise\n"
+        "Claims, the strongest first: id | side | strength in the end | dimension | what it says | "
+        "the evidence it rests on\n"
+        "- catalyst.event.1 | for buying | 0.50 | catalyst.company | reported by others and not checked; "
+        "kind catalyst.profit_up, 2026-01-09; its words are not shown | rests on: none\n"
+        "- valuation.pb | against buying | 0.50 | valuation.price | 2.4 times book. | rests on: valuation.pb\n"
+        "- financial.margin | for buying | 0.25 decisive | financial.earnings_quality | Margins of 31.5%. | "
+        "rests on: financial.margin\n"
+        "Attacks and supports:\n"
+        "- valuation.pb attacks financial.margin: It is paid for.\n"
+        "The verdict before this one: HOLD on 2025-12-01, weight 0.55\n"
+        "Who asks: holds the share at a cost of 8.10; horizon long; bears little risk\n"
         "Price levels computed by code, for each action:\n"
         "- BUY: reference price 10.00; stop 9.00; target 12.20\n"
         "- SELL: reference price 10.00; a close above refutes the bearish view 12.20; downside target 8.50\n"
         "- HOLD: reference price 10.00; look again at what is held 9.00; "
         "take part of the profit on what is held 12.20"
     ) in llm.asked[0].prompt
+    assert "valuation.pb | 2.4" in llm.asked[0].prompt
+
+
+@pytest.mark.parametrize("locale", LOCALES)
+async def test_the_judge_is_shown_no_words_from_outside_whoever_repeats_them(locale):
+    llm = FakeLLM(said(ANSWERS[locale]))
+    told = dict.fromkeys(("bull_thesis", "bear_thesis", "conflict_resolution"), HEADLINE)
+    listed = {"risk_factors": [HEADLINE], "key_disagreements": [HEADLINE]}
+    past = BEFORE.model_copy(
+        update={"claims": {"catalyst.event.1": PastClaim(pull=0.5, says={locale: HEADLINE})}}
+    )
+    await rule(llm, locale, **told, **listed, previous=past)
+    shown = "".join(message.content for message in llm.asked[0].messages)
+    assert [mark for mark in ("HEADLINE-MARK", "777.7") if mark in shown] == []
 
 
 async def test_a_chinese_case_says_in_chinese_what_is_not_known():
     llm = FakeLLM(said(ANSWERS["zh-CN"], stop_loss="没有止损价位。", take_profit="没有目标价位。"))
-    await rule(llm, "zh-CN", evidence=evidence(current_price=10.0), experts_heard=2)
+    await rule(llm, "zh-CN", evidence=[*evidence(current_price=10.0), *FIGURES], experts_heard=2)
     prompt = llm.asked[0].prompt
+    assert "论辩的结果：看多；论证权重 0.80" in prompt
     assert "参与的专家人数未知。" in prompt
-    assert "主要分歧：\n无。" in prompt
+    assert "上一次裁决：无\n提问者：无\n" in prompt
     assert "- BUY：参考价 10.00；止损 无（缺少价格证据）；目标 无（缺少价格证据）" in prompt
+
+
+@pytest.mark.parametrize(
+    ("ruled", "debate", "departs"),
+    [
+        ({"action": "BUY"}, {}, None),
+        ({"action": "HOLD", "position_percent": 0}, {}, None),
+        (SALE, {}, "BUY"),
+        ({"action": "BUY"}, {"direction": "NEUTRAL", "confidence": 0.5}, "HOLD"),
+        ({"action": "BUY"}, {"direction": "BEARISH"}, "SELL"),
+        (SALE, {"direction": "NEUTRAL", "confidence": 0.5}, "HOLD"),
+        (SALE, {"direction": "BEARISH"}, None),
+    ],
+)
+async def test_where_the_model_acts_and_the_rule_would_not_the_verdict_says_what_the_rule_rules(
+    ruled, debate, departs
+):
+    graph = ARGUMENT.model_copy(update=debate | {"conviction": 0.0 if "confidence" in debate else 0.6})
+    changes = debate | {"argument": graph}
+    verdict, rules = await rule(FakeLLM(said(GOOD, **ruled)), **changes), await by_rule(**changes)
+    assert verdict.action == ruled["action"]
+    assert (verdict.departs and verdict.departs.action) == departs
+    if verdict.departs:
+        assert verdict.departs.model_dump() == rules.model_dump(include={"action", "confidence"})
+    assert rules.departs is None
+
+
+@pytest.mark.parametrize(
+    ("weight", "stated", "held"), [(0.6, 0.95, 0.7), (0.6, 0.65, 0.65), (0.95, 1.0, 1.0)]
+)
+@pytest.mark.parametrize(
+    ("locale", "words"),
+    [("en-US", "The model's confidence of 0.95 was cut to 0.70"), ("zh-CN", "模型自述的把握 0.95")],
+)
+async def test_a_model_is_hardly_surer_than_the_argument(weight, stated, held, locale, words):
+    graph = ARGUMENT.model_copy(update={"confidence": weight})
+    verdict = await rule(FakeLLM(said(ANSWERS[locale], confidence=stated)), locale, argument=graph)
+    assert verdict.confidence == held
+    assert any(words in warning for warning in verdict.warnings) == (held < stated)
 
 
 @pytest.mark.parametrize(

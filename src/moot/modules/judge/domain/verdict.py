@@ -192,6 +192,13 @@ class Since(BaseModel, frozen=True, extra="forbid"):
     moved: list[Moved]
 
 
+class Departure(BaseModel, frozen=True, extra="forbid"):
+    """What the rule would have ruled where a model acts and it would not."""
+
+    action: Action
+    confidence: Fraction
+
+
 class Verdict(Ruling, extra="forbid"):
     """`warnings` are about the text; `grounding` is None if nothing had to be checked.
 
@@ -208,6 +215,7 @@ class Verdict(Ruling, extra="forbid"):
     grave: list[str] = []
     since: Since | None = None
     advice: str | None = None
+    departs: Departure | None = None
     levels: Levels
     engine: Literal["rubric", "llm"]
     grounding: Grounding | None = None

@@ -11,6 +11,7 @@ from typing import get_args
 from moot.modules.judge.domain.verdict import (
     SAY,
     Action,
+    Departure,
     JudgeInput,
     Ruling,
     Verdict,
@@ -19,9 +20,11 @@ from moot.modules.judge.domain.verdict import (
     narrate,
     word_ruling,
 )
-from moot.modules.llm_platform.application.speaker import Brief, EngineChoice, Prompts, Speaker
-from moot.shared.domain.experts import Direction
-from moot.shared.domain.messages import Message
+from moot.modules.llm_platform.application.speaker import Brief, EngineChoice, Prompts, Speaker, Spoken
+from moot.shared.domain.claims import Holder
+from moot.shared.domain.exhibits import Exhibits
+from moot.shared.domain.experts import EXPERT_TEXTS, Direction
+from moot.shared.domain.messages import Catalogue, Message
 
 ACTION_FOR: dict[Direction, Action] = {"BULLISH": "BUY", "BEARISH": "SELL", "NEUTRAL": "HOLD"}
 ENOUGH_TO_ACT = 0.6
@@ -87,7 +90,9 @@ def _warnings(judge_input: JudgeInput) -> list[str]:
 
 PROMPTS = Prompts(Path(__file__).parent / "prompts")
 AGENT = "verdict"
+CASE = Catalogue(Path(__file__).parent / "texts", EXPERT_TEXTS)
 ACTIONS: tuple[Action, ...] = get_args(Action)
+MOST_ABOVE_THE_ARGUMENT = 0.1
 
 
 class DebateJudge:
@@ -101,13 +106,15 @@ class DebateJudge:
         return await self._choice.make(AGENT, partial(self._rule, judge_input), by_rule)
 
     async def _rule(self, judge_input: JudgeInput) -> Verdict:
+        graph = judge_input.argument
+        exhibits = Exhibits(graph, judge_input.evidence, judge_input.locale) if graph else None
         spoken = await self._speaker.ask(
             Brief(
                 module="judge",
                 agent=AGENT,
                 system=PROMPTS.text(AGENT, judge_input.locale),
-                case=_case(judge_input).in_locale(judge_input.locale),
-                evidence=judge_input.evidence,
+                case=_case(judge_input, exhibits).in_locale(judge_input.locale),
+                evidence=exhibits.figures if exhibits else [],
                 answer=Ruling,
                 locale=judge_input.locale,
                 as_of=judge_input.as_of,
@@ -115,39 +122,59 @@ class DebateJudge:
                 own=frozenset({"confidence", "position_percent"}),
             )
         )
-        ruling = spoken.answer
-        return Verdict(
-            **ruling.model_dump(exclude={"risk_warnings"}),
-            risk_warnings=[*ruling.risk_warnings, *_gap(judge_input)],
-            levels=levels_for(ruling.action, judge_input.evidence),
-            engine="llm",
-            grounding=spoken.grounding,
-            warnings=spoken.warnings,
-        )
+        return _bind(spoken, judge_input, await rule_by_rubric(judge_input))
 
 
-def _case(judge_input: JudgeInput) -> Message:
-    heard, asked = judge_input.experts_heard, judge_input.experts_asked
+def _bind(spoken: Spoken[Ruling], judge_input: JudgeInput, by_rule: Verdict) -> Verdict:
+    """A model is hardly surer than the argument; where it acts and the rule would not, the rule's word goes along."""
+    ruling, graph = spoken.answer, judge_input.argument
+    most = round((graph.confidence if graph else judge_input.confidence) + MOST_ABOVE_THE_ARGUMENT, 2)
+    held = min(ruling.confidence, most)
+    cut = [] if held == ruling.confidence else [CASE("bounded", said=ruling.confidence, held=held)]
+    departs = ruling.action not in (by_rule.action, "HOLD")
+    return Verdict(
+        **ruling.model_dump(exclude={"risk_warnings", "confidence"}),
+        confidence=held,
+        risk_warnings=[*ruling.risk_warnings, *_gap(judge_input)],
+        levels=levels_for(ruling.action, judge_input.evidence),
+        departs=Departure(**by_rule.model_dump(include={"action", "confidence"})) if departs else None,
+        engine="llm",
+        grounding=spoken.grounding,
+        warnings=[*spoken.warnings, *(message.in_locale(judge_input.locale) for message in cut)],
+    )
+
+
+def _case(judge_input: JudgeInput, exhibits: Exhibits | None) -> Message:
+    heard, asked, before = judge_input.experts_heard, judge_input.experts_asked, judge_input.previous
     levels = [_levels(action, judge_input).in_locale(judge_input.locale) for action in ACTIONS]
-    return SAY(
-        "case.debate",
+    return CASE(
+        "debate",
         symbol=judge_input.symbol,
-        direction=judge_input.direction,
+        direction=CASE(f"literal.{judge_input.direction}"),
         confidence=judge_input.confidence,
-        panel=SAY("case.panel", heard=heard, asked=asked) if asked else SAY("case.panel_unknown"),
-        bull=judge_input.bull_thesis,
-        bear=judge_input.bear_thesis,
-        weighed=judge_input.conflict_resolution,
-        disagreements=list_lines(judge_input.key_disagreements),
-        risks=list_lines(judge_input.risk_factors),
+        panel=CASE("panel", heard=heard, asked=asked) if asked else CASE("panel_unknown"),
+        claims=exhibits.claims if exhibits else CASE("none"),
+        relations=exhibits.relations if exhibits else CASE("none"),
+        previous=CASE("previous", day=before.as_of.date(), **dict(before)) if before else CASE("none"),
+        holder=_tell_holder(judge_input.holder) if judge_input.holder else CASE("none"),
         levels="\n".join(levels),
+    )
+
+
+def _tell_holder(holder: Holder) -> Message:
+    holding = "no" if not holder.holding else "yes" if holder.cost is None else "at_cost"
+    return CASE(
+        "holder",
+        holding=CASE(f"holding.{holding}", cost=holder.cost),
+        horizon=CASE(f"horizon.{holder.horizon}"),
+        risk=CASE(f"risk.{holder.risk}"),
     )
 
 
 def _levels(action: Action, judge_input: JudgeInput) -> Message:
     levels = levels_for(action, judge_input.evidence).model_dump()
-    said = {name: SAY("case.no_level") if level is None else f"{level:.2f}" for name, level in levels.items()}
-    return SAY(f"case.levels.{action}", **said)
+    said = {name: CASE("no_level") if level is None else f"{level:.2f}" for name, level in levels.items()}
+    return CASE(f"levels.{action}", **said)
 
 
 def _gap(judge_input: JudgeInput) -> list[str]:
