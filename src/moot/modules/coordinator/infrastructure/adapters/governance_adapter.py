@@ -72,7 +72,7 @@ class GovernanceAdapter(NodePolicy):
             notes = record.result.notes if record else ()
             return {**allowed, "warnings": [*allowed.get("warnings", []), *notes]} if notes else allowed
         locale = current_context().locale
-        verdict = restate(result, allowed, locale)
+        verdict = restate(result, allowed, locale, getattr(current_context().asked, "holder", None))
         advice = [v.suggestion for v in record.result.violations if v.corrected and v.suggestion]
         warning = SAY("changed_by_rules", how=explain(record), why=" ".join(dict.fromkeys(advice)))
         return {**verdict, "warnings": [*verdict["warnings"], warning.in_locale(locale).strip()]}
