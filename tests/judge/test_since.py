@@ -75,9 +75,9 @@ async def test_without_a_verdict_before_there_is_no_since():
     [
         (
             "en-US",
-            "the action went from Hold to Buy; what moved most: “The claim technical.rsi holds” (-0.25 to +0.50)",
+            "the action went from Hold to Buy, moved above all by “The claim technical.rsi holds” (-0.25 to +0.50)",
         ),
-        ("zh-CN", "动作由观望变为买入，变动最大的论点是：“论点 technical.rsi 成立”（由 -0.25 变为 +0.50）"),
+        ("zh-CN", "动作由观望变为买入，主要由以下论点推动：“论点 technical.rsi 成立”（由 -0.25 变为 +0.50）"),
     ],
 )
 async def test_a_change_of_action_names_the_claims_that_moved_it(locale, said):
@@ -170,3 +170,15 @@ async def test_the_next_report_is_due_by_law(as_of, newest, day, what):
 async def test_where_no_law_of_ours_sets_a_day_none_is_given():
     assert (await rule(symbol="AAPL")).next_dates == []
     assert (await rule(as_of=None)).next_dates == []
+
+
+async def test_only_what_moved_its_way_is_named_for_a_change():
+    case = argued(claim("technical.rsi", 0.5), claim("technical.new", 0.3), claim("technical.macd", -0.5))
+    previous = last_time("HOLD", technical__rsi=-0.25, technical__macd=0.5)
+    reasoning = (await rule(previous=previous, **case)).reasoning
+    assert "“The claim technical.new holds” (new, +0.30)" in reasoning
+    assert "technical.macd" not in reasoning
+    against = await rule(
+        previous=last_time("SELL", technical__macd=0.5), **argued(claim("technical.macd", -0.5))
+    )
+    assert "although no claim moved that way" in against.reasoning

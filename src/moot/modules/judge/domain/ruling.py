@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 from math import floor
+from typing import NamedTuple
 
 from moot.modules.judge.domain.levels import Action, Levels, levels_for, measured
 from moot.modules.judge.domain.verdict import SAY, JudgeInput, Sizing
@@ -27,8 +28,7 @@ IF_UNKNOWN = 0.5
 SMALLEST = 0.01
 
 
-@dataclass(frozen=True)
-class Exchange:
+class Exchange(NamedTuple):
     """How far a price may move in a session, and the fewest shares that may be bought."""
 
     limit: float | None

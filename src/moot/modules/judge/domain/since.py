@@ -68,27 +68,24 @@ def _has_moved(moved: Moved) -> bool:
     return came_or_went or before * after < 0 or abs(_step(moved)) > MOVED_BY
 
 
+RANKS: Mapping[Action, int] = {"SELL": -1, "HOLD": 0, "BUY": 1}
+
+
 def tell_change(judge_input: JudgeInput, action: Action) -> Message | None:
     """Which claims moved it, when the action is not what it was."""
     since = compare(judge_input)
     if since is None or since.action == action:
         return None
-    told = {
-        "day": since.as_of.date(),
-        "before": SAY(f"action.{since.action}"),
-        "now": SAY(f"action.{action}"),
-    }
-    if not since.moved:
-        return SAY("changed.by_none", **told)
-    return SAY("changed.by_claims", claims=[_tell(moved) for moved in since.moved[:MOST_NAMED]], **told)
+    way = RANKS[action] - RANKS[since.action]
+    claims = [_tell(moved) for moved in since.moved if _step(moved) * way > 0][:MOST_NAMED]
+    before, now = SAY(f"action.{since.action}"), SAY(f"action.{action}")
+    key = "changed.by_claims" if claims else "changed.by_none"
+    return SAY(key, day=since.as_of.date(), before=before, now=now, claims=claims)
 
 
 def _tell(moved: Moved) -> Message:
-    sides = {
-        name: SAY("absent") if pull is None else f"{pull:+.2f}"
-        for name, pull in (("before", moved.before), ("after", moved.after))
-    }
-    return SAY("moved", says=quote_claim(moved.says), **sides)
+    how = "came" if moved.before is None else "went" if moved.after is None else "changed"
+    return SAY(f"moved.{how}", says=quote_claim(moved.says), before=moved.before, after=moved.after)
 
 
 def quote_claim(text: str) -> Message:
