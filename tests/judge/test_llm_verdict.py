@@ -17,7 +17,7 @@ from tests.fakes.debate import BY_RULE
 from tests.fakes.judge import a_debate, evidence
 from tests.fakes.llm import FakeLLM, spoken
 
-PRICED = evidence(current_price=10.0, atr_value=0.5, support=9.4, resistance=12.2)
+PRICED = evidence(current_price=10.0, atr_value=0.5, support=9.0, resistance=12.2)
 DEBATES: dict[str, dict[str, Any]] = {
     "en-US": {"evidence": PRICED},
     "zh-CN": {

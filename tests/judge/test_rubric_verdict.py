@@ -11,7 +11,7 @@ from moot.modules.judge.container import JudgeContainer
 from tests.fakes.debate import BY_RULE
 from tests.fakes.judge import a_debate, evidence
 
-PRICED = evidence(current_price=10.0, atr_value=0.5, support=9.4, resistance=12.2)
+PRICED = evidence(current_price=10.0, atr_value=0.5, support=9.0, resistance=12.2)
 
 
 async def rule(**changes) -> VerdictDTO:

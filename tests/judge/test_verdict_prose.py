@@ -9,12 +9,12 @@ from itertools import chain
 import pytest
 
 from moot import Moot
-from moot.modules.judge.application.judge_service import JudgeService, VerdictDTO
+from moot.modules.judge.application.judge_service import VerdictDTO
 from moot.modules.judge.container import JudgeContainer
 from moot.shared.domain.claims import Holder
 from moot.shared.infrastructure.settings import Settings
 from tests.fakes.debate import BY_RULE
-from tests.fakes.judge import FakeVerdictAgent, a_debate, a_verdict, argued, claim, evidence, last_time
+from tests.fakes.judge import a_debate, argued, claim, evidence, last_time
 
 LOCALES = ["zh-CN", "en-US"]
 PRICED = evidence(current_price=10.0, atr_value=0.2, turnover_20d=1e9)
@@ -77,12 +77,6 @@ async def test_grave_facts_come_first(locale, said):
     assert verdict.headline.startswith(said)
     assert verdict.grave == [event.text(locale)]
     assert (await rule(locale=locale, **argued(RSI, M2))).grave == []
-
-
-async def test_the_weight_is_the_arguments_whatever_a_model_is_sure_of():
-    service = JudgeService(FakeVerdictAgent(a_verdict(confidence=0.95)), quorum=2)
-    assert (await service.run(a_debate(**argued(RSI, conviction=0.3)))).confidence == 0.65
-    assert (await service.run(a_debate())).confidence == 0.95  # from outside, with no argument to weigh
 
 
 @pytest.mark.parametrize("locale", LOCALES)

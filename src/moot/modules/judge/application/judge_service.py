@@ -12,15 +12,10 @@ class JudgeService:
         self._agent, self._quorum, self._calibration = agent, quorum, calibration
 
     async def run(self, judge_input: JudgeInput) -> VerdictDTO:
-        """Raises `VerdictAbstained` when too few experts were heard; whatever the agent raises passes through.
-
-        Where there is an argument, its weight is the confidence, whoever rules.
-        """
+        """Raises `VerdictAbstained` when too few experts were heard; whatever the agent raises passes through."""
         judge_input.require_quorum(self._quorum)
         ruled = await self._agent.judge(judge_input)
-        weight = judge_input.confidence if judge_input.argument else ruled.confidence
-        told = ruled.model_dump() | {"symbol": judge_input.symbol, "confidence": weight}
-        verdict = bound(judge_input, VerdictDTO(**told))
+        verdict = bound(judge_input, VerdictDTO(symbol=judge_input.symbol, **ruled.model_dump()))
         today, table = judge_input.today, self._calibration
         forecast = table.forecast(judge_input.lean, today) if table and today else None
         return VerdictDTO(**verdict.model_dump() | frame(judge_input, verdict, forecast))

@@ -56,19 +56,24 @@ def find_price(evidence: Sequence[Evidence]) -> Evidence | None:
 
 
 def levels_for(action: Action, evidence: Sequence[Evidence]) -> Levels:
-    """Stop and target at their ATR distance, or at the nearest support or resistance where that is farther."""
+    """The stop where the technical view is refuted: at support, or at resistance for a sale; where there is none, at
+    its ATR distance. The target at its ATR distance, or at the wall on that side where that is farther.
+    """
     found = find_price(evidence)
     price = to_tick(_measure(found)) if found else 0.0
     if not price:
         return Levels()
     atr, walls = measured(evidence, "atr_value"), {DOWN: "support", UP: "resistance"}
 
-    def level(side: int, distance: int) -> float | None:
-        step = None if atr is None else price + side * distance * atr
-        return _farthest(price, side, step, measured(evidence, walls[side]))
+    def step(side: int, distance: int) -> float | None:
+        return _farthest(price, side, None if atr is None else price + side * distance * atr)
+
+    def wall(side: int) -> float | None:
+        return _farthest(price, side, measured(evidence, walls[side]))
 
     side = direction_of(action)
-    return Levels(entry=price, stop=level(-side, STOP_IN_ATR), target=level(side, TARGET_IN_ATR))
+    stop, target = wall(-side) or step(-side, STOP_IN_ATR), (step(side, TARGET_IN_ATR), wall(side))
+    return Levels(entry=price, stop=stop, target=_farthest(price, side, *target))
 
 
 def measured(evidence: Sequence[Evidence], field: str) -> float | None:

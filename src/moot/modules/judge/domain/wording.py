@@ -187,17 +187,18 @@ def warn(judge_input: JudgeInput, ruled: Decision) -> list[str]:
     """The debate's risks, a missing expert and what the market sets, always; then, up to the fewest allowed, what
     limits any verdict.
     """
-    said = [*name_gap(judge_input), *_market_risks(judge_input.symbol, ruled)]
+    risks = (m.in_locale(judge_input.locale) for m in _market_risks(judge_input.symbol, ruled))
+    said = [*judge_input.risk_factors, *name_gap(judge_input), *risks]
     disagreements = [SAY("disagreement_risk", disagreement=d) for d in judge_input.key_disagreements]
-    limits = [*disagreements, SAY("data_limits"), SAY("unnamed_risks")]
-    missing = max(0, FEWEST_WARNINGS - len(judge_input.risk_factors) - len(said))
-    return [*judge_input.risk_factors, *(m.in_locale(judge_input.locale) for m in (*said, *limits[:missing]))]
+    limits = [*disagreements, SAY("data_limits"), SAY("unnamed_risks")][: max(0, FEWEST_WARNINGS - len(said))]
+    return [*said, *(limit.in_locale(judge_input.locale) for limit in limits)]
 
 
-def name_gap(judge_input: JudgeInput) -> list[Message]:
+def name_gap(judge_input: JudgeInput) -> list[str]:
     """A missing expert is a warning whether or not a model thought of it."""
     heard, asked = judge_input.experts_heard, judge_input.experts_asked
-    return [SAY("panel_incomplete", heard=heard, asked=asked)] if heard < asked else []
+    said = SAY("panel_incomplete", heard=heard, asked=asked)
+    return [said.in_locale(judge_input.locale)] if heard < asked else []
 
 
 def _market_risks(symbol: str, ruled: Decision) -> list[Message]:

@@ -66,10 +66,7 @@ class DebateJudge:
         ruling = spoken.answer
         return Verdict(
             **ruling.model_dump(exclude={"risk_warnings"}),
-            risk_warnings=[
-                *ruling.risk_warnings,
-                *(gap.in_locale(judge_input.locale) for gap in name_gap(judge_input)),
-            ],
+            risk_warnings=[*ruling.risk_warnings, *name_gap(judge_input)],
             levels=levels_for(ruling.action, judge_input.evidence),
             engine="llm",
             grounding=spoken.grounding,
