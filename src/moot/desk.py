@@ -171,7 +171,7 @@ class Moot(Desk):
             governance=self.governance.agent,
             research=research,
             debate=lambda _: DebateContainer(*voice()),
-            judge=lambda _: JudgeContainer(self.settings.judge_quorum, *voice()),
+            judge=lambda _: JudgeContainer(self.settings.judge_quorum, *voice(), self.settings.calibration),
         )
 
     @cached_property

@@ -1,9 +1,11 @@
-"""A debate to judge, price evidence, and an agent that rules as it is told."""
+"""A debate to judge, the argument in it, price evidence, and an agent that rules as it is told."""
 
 from typing import Any
 
 from moot.modules.judge.application.judge_service import JudgeInput, Verdict
+from moot.shared.domain.claims import ArgumentGraph, Claim, PastVerdict
 from moot.shared.domain.evidence import Evidence
+from moot.shared.domain.experts import ExpertType
 
 DEBATE: dict[str, Any] = {
     "symbol": "900001.DEMO",
@@ -48,6 +50,61 @@ def evidence(**technical: float | str | None) -> list[Evidence]:
         for name, value in technical.items()
         if value is not None
     ]
+
+
+def claim(id_: str, pull: float, dimension: str = "trend", kind: str = "") -> Claim:
+    """`technical.rsi` at +0.5 is for buying."""
+    expert = next(expert for expert in ExpertType if expert.prefix == id_.partition(".")[0])
+    return Claim(
+        id=id_,
+        kind=kind or f"{id_}.seen",
+        expert=expert,
+        dimension=dimension,
+        side="for" if pull > 0 else "against" if pull < 0 else "neither",
+        strength=abs(pull),
+        says={"zh-CN": f"论点 {id_} 成立。", "en-US": f"The claim {id_} holds."},
+        evidence=[id_],
+        as_of="2026-01-09T08:00:00Z",
+    )
+
+
+def an_argument(*claims: Claim, conviction: float = 0.4, lean: int = 1, **more: Any) -> ArgumentGraph:
+    direction = "NEUTRAL" if conviction < 0.1 else "BULLISH" if lean > 0 else "BEARISH"
+    known = {
+        "claims": list(claims),
+        "relations": [],
+        "heard": list(ExpertType),
+        "strengths": {c.id: c.strength for c in claims},
+        "dimensions": {f"{c.expert.prefix}.{c.dimension}": c.pull for c in claims},
+        "motion": 0.5 + lean * conviction / 2,
+        "conviction": conviction,
+        "direction": direction,
+        "confidence": 0.5 + conviction / 2,
+        "decisive": [],
+    }
+    return ArgumentGraph.model_validate(known | more)
+
+
+def argued(*claims: Claim, lean: int = 1, conviction: float = 0.4, **more: Any) -> dict[str, Any]:
+    """The parts of a debate that follow from its argument."""
+    graph = an_argument(*claims, lean=lean, conviction=conviction, **more)
+    return {"argument": graph, "direction": graph.direction, "confidence": round(graph.confidence, 2)}
+
+
+def last_time(action: str, **pulls: float) -> PastVerdict:
+    """A month ago, with claims by id, `__` for the dot."""
+    past = {
+        id_.replace("__", "."): {"pull": pull, "says": claim(id_.replace("__", "."), pull).says}
+        for id_, pull in pulls.items()
+    }
+    session, confidence = "00000000-0000-0000-0000-000000000001", 0.7
+    told = {
+        "session_id": session,
+        "as_of": "2025-12-09T08:00:00Z",
+        "action": action,
+        "confidence": confidence,
+    }
+    return PastVerdict.model_validate(told | {"claims": past})
 
 
 class FakeVerdictAgent:

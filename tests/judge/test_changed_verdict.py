@@ -3,8 +3,11 @@
 import pytest
 
 from moot.modules.judge.application.judge_service import restate
+from moot.modules.judge.container import JudgeContainer
+from moot.shared.domain.claims import Holder
 from moot.shared.domain.errors import InvalidInput
-from tests.fakes.judge import VERDICT
+from tests.fakes.debate import BY_RULE
+from tests.fakes.judge import VERDICT, a_debate, argued, claim, evidence
 
 WAS = VERDICT | {"symbol": "900001.DEMO", "position_percent": 0.35}
 
@@ -18,7 +21,7 @@ def test_a_smaller_position_is_told_in_what_to_do_and_in_the_narrative():
     assert (
         now["entry_strategy"] == "Build the position in parts, up to 20% of capital. Reference price 10.00."
     )
-    assert "BUY, new position 20%" in now["narrative_report"]
+    assert "A new position may take up to 20% of capital." in now["narrative_report"]
     assert now["narrative_report"] != WAS["narrative_report"]
     kept = ("stop_loss", "take_profit", "time_horizon", "reasoning", "risk_warnings", "levels", "engine")
     assert {name: now[name] for name in kept} == {name: WAS[name] for name in kept}
@@ -35,6 +38,7 @@ def test_a_hold_opens_nothing_and_is_watched_at_the_same_levels():
     assert now["entry_strategy"].startswith("Open nothing new and keep what is held.")
     assert now["stop_loss"] == "For what is held: look again on a close below 9.00."
     assert "capital" not in now["narrative_report"]
+    assert now["headline"].startswith("Hold: weight of the argument 0.80")
 
 
 def test_levels_that_were_meant_for_the_other_direction_are_not_told():
@@ -53,7 +57,37 @@ def test_a_stop_that_was_moved_is_told():
 def test_what_the_rules_wrote_themselves_stays_as_they_wrote_it():
     now = changed(position_percent=0.2, entry_strategy="Ask the committee.")
     assert now["entry_strategy"] == "Ask the committee."
-    assert "What to do: Ask the committee." in now["narrative_report"]
+    assert "up to 20% of capital" in now["narrative_report"]
+
+
+@pytest.mark.parametrize("locale", ["zh-CN", "en-US"])
+async def test_all_that_a_rule_judge_told_in_figures_follows_and_the_rest_stays(locale):
+    debate = a_debate(
+        locale=locale,
+        evidence=evidence(current_price=10.0, atr_value=0.2, turnover_20d=1e9),
+        as_of="2026-01-09T10:00:00Z",
+        experts_asked=2,
+        experts_heard=2,
+        holder=Holder(holding=True, cost=8.0),
+        **argued(
+            claim("technical.rsi", 0.5), claim("macro.m2", -0.25, "monetary"), decisive=["technical.rsi"]
+        ),
+    )
+    was = (await JudgeContainer(2, *BY_RULE).judge_service().run(debate)).model_dump(mode="json")
+    assert was["action"] == "BUY"
+    now = restate(was, was | {"action": "HOLD"}, locale, debate.holder)
+    buy, hold = ("Buy", "Hold") if locale == "en-US" else ("买入", "观望")
+    assert now["headline"] == was["headline"].replace(buy, hold, 1) != was["headline"]
+    assert now["narrative_report"].split("\n\n")[1:] == was["narrative_report"].split("\n\n")[1:]
+    assert "%" not in now["narrative_report"].split("\n\n")[0]
+    assert now["sizing"] is None
+    assert "9.60" in now["would_change"][0]
+    assert now["would_change"][0] != was["would_change"][0]
+    assert now["would_change"][1:] == was["would_change"][1:]
+    assert now["advice"] != was["advice"]
+    sold = restate(was, was | {"action": "SELL"}, locale)
+    assert sold["would_change"] == was["would_change"][1:]  # no level is left that refutes it
+    assert sold["advice"] is None
 
 
 def test_what_is_no_verdict_any_more_is_refused():

@@ -19,7 +19,7 @@ from tests.fakes.judge import DEBATE, VERDICT, FakeVerdictAgent, a_debate, a_ver
 async def test_the_verdict_is_the_agents_with_the_symbol_added():
     verdict = await JudgeService(FakeVerdictAgent(a_verdict()), quorum=2).run(a_debate())
     assert isinstance(verdict, VerdictDTO)
-    assert verdict.model_dump() == VERDICT | {"symbol": "900001.DEMO"}
+    assert verdict.model_dump(include={*VERDICT, "symbol"}) == VERDICT | {"symbol": "900001.DEMO"}
 
 
 async def test_what_the_agent_raises_passes_through():
@@ -29,7 +29,7 @@ async def test_what_the_agent_raises_passes_through():
 
 @pytest.mark.parametrize(
     ("asked", "heard", "quorum"),
-    [(5, 1, 2), (5, 0, 2), (3, 1, 2), (5, 2, 3), (4, 3, 4)],
+    [(5, 1, 2), (5, 0, 2), (3, 1, 2), (5, 2, 3), (4, 3, 4), (2, 1, 2)],
 )
 async def test_the_judge_abstains_when_too_few_of_a_panel_were_heard(asked, heard, quorum):
     with pytest.raises(VerdictAbstained) as abstained:
@@ -44,11 +44,22 @@ async def test_the_judge_abstains_when_too_few_of_a_panel_were_heard(asked, hear
 
 @pytest.mark.parametrize(
     ("asked", "heard", "quorum"),
-    [(5, 2, 2), (3, 2, 2), (2, 1, 2), (1, 1, 2), (0, 0, 2), (0, 1, 2), (5, 1, 1)],
+    [(5, 2, 2), (3, 2, 2), (2, 2, 2), (2, 2, 3), (1, 1, 2), (0, 0, 2), (0, 1, 2), (5, 2, 1)],
 )
 async def test_the_judge_rules_with_a_quorum_a_small_panel_or_an_unknown_one(asked, heard, quorum):
     debate = a_debate(experts_asked=asked, experts_heard=heard)
     assert (await JudgeContainer(quorum, *BY_RULE).judge_service().run(debate)).action == "BUY"
+
+
+@pytest.mark.parametrize(("asked", "quorum"), [(2, 1), (2, 3), (5, 1)])
+async def test_one_voice_that_failures_leave_of_several_is_no_verdict_whatever_the_quorum(asked, quorum):
+    with pytest.raises(VerdictAbstained) as abstained:
+        await (
+            JudgeContainer(quorum, *BY_RULE)
+            .judge_service()
+            .run(a_debate(experts_asked=asked, experts_heard=1))
+        )
+    assert abstained.value.details == {"heard": 1, "asked": asked, "quorum": 2}
 
 
 async def test_the_quorum_is_two_unless_told_otherwise(tmp_path):

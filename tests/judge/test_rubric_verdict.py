@@ -11,7 +11,7 @@ from moot.modules.judge.container import JudgeContainer
 from tests.fakes.debate import BY_RULE
 from tests.fakes.judge import a_debate, evidence
 
-PRICED = evidence(current_price=10.0, atr_value=0.5, support=9.4, resistance=12.2)
+PRICED = evidence(current_price=10.0, atr_value=0.5, support=9.0, resistance=12.2)
 
 
 async def rule(**changes) -> VerdictDTO:
@@ -35,26 +35,6 @@ async def test_direction_and_confidence_decide_the_action(direction, confidence,
     assert (verdict.action, verdict.confidence, verdict.engine) == (action, confidence, "rubric")
 
 
-@pytest.mark.parametrize(
-    ("confidence", "risks", "disagreements", "position"),
-    [
-        (1.0, 0, 0, 0.3),
-        (0.8, 0, 0, 0.18),
-        (0.8, 2, 0, 0.16),
-        (0.8, 5, 1, 0.13),
-        (0.6, 5, 1, 0.04),
-        (0.6, 60, 0, 0.01),
-    ],
-)
-async def test_the_position_grows_with_confidence_and_shrinks_with_each_risk(
-    confidence, risks, disagreements, position
-):
-    verdict = await rule(
-        confidence=confidence, risk_factors=["risk"] * risks, key_disagreements=["doubt"] * disagreements
-    )
-    assert verdict.position_percent == position
-
-
 @pytest.mark.parametrize("direction", ["BEARISH", "NEUTRAL"])
 async def test_without_a_purchase_there_is_no_new_position(direction):
     assert (await rule(direction=direction)).position_percent == 0
@@ -70,7 +50,7 @@ async def test_a_purchase_names_its_prices_as_numbers_and_in_words():
     verdict = await rule(evidence=PRICED)
     assert verdict.levels.model_dump() == {"entry": 10.0, "stop": 9.0, "target": 12.2}
     assert verdict.entry_strategy == (
-        "Build the position in parts, up to 16% of capital. Reference price 10.00."
+        "Build the position in parts, up to 4% of capital, in lots of 100 shares. Reference price 10.00."
     )
     assert verdict.stop_loss == "Leave on a close below 9.00."
     assert verdict.take_profit == "Take profit in parts around 12.20."
@@ -83,80 +63,76 @@ async def test_a_sale_names_what_would_refute_it():
     verdict = await rule(direction="BEARISH", evidence=PRICED)
     assert verdict.levels.model_dump() == {"entry": 10.0, "stop": 12.2, "target": 8.5}
     assert verdict.entry_strategy == "Sell what is held and open nothing new. Reference price 10.00."
-    assert verdict.stop_loss == "A close above 12.20 refutes the bearish view; look again then."
+    assert verdict.stop_loss == "On a close above 12.20 the bearish view has failed; look again then."
     assert verdict.take_profit == "Downside target 8.50; no buying back before that."
 
 
 async def test_without_price_evidence_the_levels_are_unknown_and_said_to_be():
     verdict = await rule(evidence=evidence(atr_value=0.5))
     assert verdict.levels.model_dump() == {"entry": None, "stop": None, "target": None}
-    missing = "The price evidence for this level was not available, so none is given."
-    assert verdict.entry_strategy == f"Build the position in parts, up to 16% of capital. {missing}"
-    assert verdict.stop_loss == verdict.take_profit == missing
+    assert verdict.price is None
+    assert verdict.entry_strategy.endswith("No price of the last session was cited.")
+    assert verdict.stop_loss.startswith("No stop is named")
+    assert verdict.take_profit.startswith("No target is named")
+    assert verdict.headline == "Buy: weight of the argument 0.80."
 
 
 async def test_the_risk_warnings_are_the_debates():
-    assert (await rule(risk_factors=["a", "b", "c"])).risk_warnings == ["a", "b", "c"]
+    assert (await rule(risk_factors=["a", "b", "c"], direction="BEARISH")).risk_warnings == ["a", "b", "c"]
 
 
 async def test_too_few_risks_are_joined_by_the_disagreement_and_the_limits_of_the_data():
     disagreement = "The experts disagree: X against Y"
     limits = "The verdict rests on the experts' summaries and the evidence listed, and knows nothing that came later."
     unnamed = "A risk that no expert named may still exist."
-    assert (await rule(risk_factors=["a"], key_disagreements=["X against Y"])).risk_warnings == [
-        "a",
-        disagreement,
-    ]
-    assert (await rule(risk_factors=[], key_disagreements=["X against Y"])).risk_warnings == [
-        disagreement,
-        limits,
-    ]
-    assert (await rule(risk_factors=["a"])).risk_warnings == ["a", limits]
-    assert (await rule(risk_factors=[])).risk_warnings == [limits, unnamed]
+
+    async def warned(**changes):
+        return (await rule(direction="BEARISH", **changes)).risk_warnings
+
+    assert await warned(risk_factors=["a"], key_disagreements=["X against Y"]) == ["a", disagreement]
+    assert await warned(risk_factors=[], key_disagreements=["X against Y"]) == [disagreement, limits]
+    assert await warned(risk_factors=["a"]) == ["a", limits]
+    assert await warned(risk_factors=[]) == [limits, unnamed]
 
 
 async def test_an_expert_that_could_not_be_heard_is_a_warning():
-    verdict = await rule(experts_asked=5, experts_heard=3)
+    verdict = await rule(experts_asked=5, experts_heard=3, direction="BEARISH")
     assert verdict.risk_warnings[-1] == (
         "Only 3 of the 5 experts asked could be heard; the verdict rests on an incomplete panel."
     )
-    assert len((await rule(experts_asked=5, experts_heard=5)).risk_warnings) == 2
+    heard = await rule(experts_asked=5, experts_heard=5, direction="BEARISH")
+    assert len(heard.risk_warnings) == 2
 
 
-async def test_the_reasoning_names_direction_confidence_both_theses_and_how_they_were_weighed():
+async def test_the_reasoning_of_an_outside_debate_says_why_and_what_is_open():
     assert (await rule(key_disagreements=["X against Y", "Z against Y"])).reasoning == (
-        "The debate ended BULLISH with confidence 0.80. Direction and confidence are enough to buy.\n"
-        "The bull: Margins rose to 31.5%.\n"
-        "The bear: The price is 2.4 times book.\n"
-        "How it was weighed: The net is +0.60.\n"
+        "The argument is for buying, and its weight is enough to act on. "
         "Main disagreements:\n- X against Y\n- Z against Y"
     )
     assert (await rule()).reasoning.endswith("No expert disagrees with another about the direction.")
 
 
-async def test_the_narrative_tells_the_whole_verdict():
+async def test_the_narrative_of_an_outside_debate_tells_figures_and_both_theses():
     verdict = await rule(evidence=PRICED)
     assert verdict.narrative_report == (
-        "Verdict on 900001.DEMO: BUY, new position 16%, confidence 0.80.\n"
-        f"What to do: {verdict.entry_strategy}\n"
-        f"Stop: {verdict.stop_loss}\n"
-        f"Target: {verdict.take_profit}\n"
-        f"Horizon: {verdict.time_horizon}\n\n"
-        f"{verdict.reasoning}\n\n"
-        "Risks:\n- Technical analyst: a close below 9.40\n- Macro intelligence: rates rise"
+        "The verdict on 900001.DEMO is: Buy. The weight of the argument is 0.80, on a scale where 0.50 is undecided "
+        "and 1.00 is beyond dispute; it says how the claims balance and is no probability. "
+        "A new position may take up to 4% of capital. "
+        "The most it may be is a cap of 30% times three factors, rounded down: conviction, which is twice what the "
+        "weight has over 0.50 (0.60), volatility (0.50) and liquidity (unknown, counted as 0.50). "
+        "Prices to watch: reference 10.00, refuted at 9.00, objective 12.20.\n\n"
+        "The bull: Margins rose to 31.5%.\nThe bear: The price is 2.4 times book.\n"
+        "How it was weighed: The net is +0.60."
     )
 
 
-async def test_a_chinese_verdict_is_chinese_but_for_its_literals():
+async def test_a_chinese_verdict_is_chinese():
     verdict = await rule(direction="NEUTRAL", confidence=0.52, evidence=PRICED, locale="zh-CN")
     assert verdict.entry_strategy == "不新开仓，已有持仓继续持有。参考价 10.00。"
     assert verdict.stop_loss == "已有持仓在收盘价跌破 9.00 时重新评估。"
-    assert verdict.reasoning.startswith(
-        "辩论结论为 NEUTRAL，置信度 0.52：方向不明或把握不足，不足以支持交易。\n多方论点：Margins rose"
-    )
-    assert verdict.narrative_report.startswith(
-        "900001.DEMO 裁决：HOLD，新开仓位 0%，置信度 0.52。\n操作：不新开仓"
-    )
+    assert verdict.headline == "观望：论证分量 0.52，价格 10.00（2026-01-09 收盘）。"
+    assert verdict.reasoning.startswith("论证没有明显偏向任何一方。")
+    assert verdict.narrative_report.startswith("对 900001.DEMO 的裁决是观望。论证分量为 0.52：")
 
 
 async def test_both_languages_rule_alike():
@@ -182,7 +158,12 @@ async def test_every_number_in_the_text_was_given_or_is_part_of_the_verdict(dire
     }
     verdict = await rule(**debate)
     ruled = [verdict.position_percent * 100, *verdict.levels.model_dump().values()]
-    given = {*_numbers(a_debate(**debate).model_dump_json()), *(round(number, 2) for number in ruled)}
+    sizing = verdict.sizing.model_dump().values() if verdict.sizing else []
+    factors = [*sizing, 30, 1.0, 0.5]
+    given = {
+        *_numbers(a_debate(**debate).model_dump_json()),
+        *(round(number, 2) for number in [*ruled, *factors] if number is not None),
+    }
     assert _numbers(verdict.narrative_report) <= given
 
 

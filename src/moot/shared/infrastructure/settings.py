@@ -53,6 +53,7 @@ class Settings(BaseSettings):
     shutdown_grace: float = Field(25.0, ge=0)
     """Seconds `moot serve` lets its sessions end when it is told to stop."""
     judge_quorum: Count = 2  # experts a verdict needs when more than two are asked
+    calibration: Path | None = None  # a JSON table of what weights have been worth: verdicts get a forecast
     llm_base_url: str = ""  # an OpenAI-compatible endpoint: the model `default`
     llm_api_key: SecretStr = SecretStr("")  # its key, if it wants one
     llm_model: str = ""  # the name of its model

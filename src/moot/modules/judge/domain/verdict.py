@@ -1,10 +1,9 @@
-"""The verdict: what the judge is given, what it rules at which prices and in which words, and when it must not."""
+"""The verdict: what the judge is given, what it rules, and when it must not."""
 
-from collections.abc import Mapping, Sequence
 from datetime import date
-from itertools import pairwise
+from math import copysign
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol, Self
+from typing import Annotated, Literal, Protocol, Self
 from uuid import UUID
 
 from pydantic import (
@@ -17,77 +16,25 @@ from pydantic import (
     model_validator,
 )
 
-from moot.shared.domain.claims import ArgumentGraph, Holder, PastVerdict
+from moot.modules.judge.domain.levels import Action, Levels, find_price
+from moot.shared.domain.claims import GRAVE_KINDS, ArgumentGraph, Claim, Holder, PastVerdict
 from moot.shared.domain.errors import AppError
 from moot.shared.domain.evidence import Evidence
-from moot.shared.domain.experts import Direction, ExpertType
+from moot.shared.domain.experts import EXPERT_TEXTS, Direction
 from moot.shared.domain.grounding import Grounding
-from moot.shared.domain.messages import DEFAULT_LOCALE, Catalogue, Locale, Message
-from moot.shared.domain.validation import refuse, validate
+from moot.shared.domain.messages import DEFAULT_LOCALE, Catalogue, Locale
+from moot.shared.domain.symbol import Symbol
+from moot.shared.domain.validation import refuse
 
-SAY = Catalogue(Path(__file__).parent / "texts")
+SAY = Catalogue(EXPERT_TEXTS, Path(__file__).parent / "texts")
 
-Action = Literal["BUY", "SELL", "HOLD"]
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 QUORUM_APPLIES_ABOVE = 2  # experts asked; whoever asks one or two has chosen so
-UP, DOWN = 1, -1
-STOP_IN_ATR = 2
-TARGET_IN_ATR = 3
-
-
-class Levels(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
-    """Prices in the market's currency. `entry` is the price the other two are measured from."""
-
-    entry: Annotated[float, Field(gt=0)] | None = None
-    stop: Annotated[float, Field(gt=0)] | None = None
-    target: Annotated[float, Field(gt=0)] | None = None
-
-    def fit(self, action: Action) -> bool:
-        """Whether the known levels run from stop over entry to target the way the action hopes to go."""
-        known = [
-            level * direction_of(action)
-            for level in (self.stop, self.entry, self.target)
-            if level is not None
-        ]
-        return all(near < far for near, far in pairwise(known))
-
-
-def direction_of(action: Action) -> int:
-    """Which way the price should go. A HOLD is watched like a BUY: for the sake of what is held."""
-    return DOWN if action == "SELL" else UP
-
-
-def levels_for(action: Action, evidence: Sequence[Evidence]) -> Levels:
-    """Stop and target at their ATR distance, or at the nearest support or resistance where that is farther."""
-    price = _positive(evidence, "current_price")
-    if price is None:
-        return Levels()
-    atr, walls = _positive(evidence, "atr_value"), {DOWN: "support", UP: "resistance"}
-
-    def level(side: int, distance: int) -> float | None:
-        step = None if atr is None else price + side * distance * atr
-        return _farthest(price, side, step, _positive(evidence, walls[side]))
-
-    side = direction_of(action)
-    return Levels(entry=price, stop=level(-side, STOP_IN_ATR), target=level(side, TARGET_IN_ATR))
-
-
-def _positive(evidence: Sequence[Evidence], field: str) -> float | None:
-    """What the technical analyst measured."""
-    wanted = f"{ExpertType.TECHNICAL_ANALYST.prefix}.{field}"
-    for item in evidence:
-        if item.id == wanted and isinstance(item.value, int | float) and item.value > 0:
-            return item.value
-    return None
-
-
-def _farthest(price: float, side: int, *candidates: float | None) -> float | None:
-    """The candidate farthest from `price` on that side of it, to the cent; a level on the wrong side is stale."""
-    prices = [round(candidate, 2) for candidate in candidates if candidate is not None]
-    beyond = [level for level in prices if level > 0 and (level - price) * side > 0]
-    return max(beyond, key=lambda level: level * side, default=None)
+FEWEST_LEFT = 2
+"""Experts that failures must leave of several asked: one voice is not what was asked for."""
+SIGNS: dict[Direction, int] = {"BULLISH": 1, "NEUTRAL": 0, "BEARISH": -1}
 
 
 class JudgeInput(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
@@ -111,8 +58,39 @@ class JudgeInput(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
     as_of: AwareDatetime | None = None
 
     def require_quorum(self, quorum: int) -> None:
-        if self.experts_asked > QUORUM_APPLIES_ABOVE and self.experts_heard < quorum:
-            raise VerdictAbstained(self.experts_heard, self.experts_asked, quorum)
+        needed = max(quorum, FEWEST_LEFT) if self.experts_asked > QUORUM_APPLIES_ABOVE else FEWEST_LEFT
+        if self.experts_asked >= FEWEST_LEFT and self.experts_heard < needed:
+            raise VerdictAbstained(self.experts_heard, self.experts_asked, needed)
+
+    @property
+    def conviction(self) -> float:
+        """How far the argument is from undecided, to the digits that are shown."""
+        exact = self.argument.conviction if self.argument else 2 * self.confidence - 1
+        return max(0.0, round(exact, 2))
+
+    @property
+    def lean(self) -> float:
+        """From -1 (do not buy) to 1 (do)."""
+        if self.argument:
+            return copysign(self.conviction, self.argument.motion - 0.5)
+        return SIGNS[self.direction] * self.conviction
+
+    @property
+    def price(self) -> "Quote | None":
+        found = find_price(self.evidence)
+        if found is None:
+            return None
+        return Quote(value=float(found.value), day=Symbol.parse(self.symbol).local_date(found.as_of))
+
+    @property
+    def today(self) -> date | None:
+        return Symbol.parse(self.symbol).local_date(self.as_of) if self.as_of else None
+
+    @property
+    def grave(self) -> list[Claim]:
+        """What forbids a purchase, whatever else is argued."""
+        claims = self.argument.claims if self.argument else []
+        return [claim for claim in claims if claim.kind in GRAVE_KINDS]
 
 
 class Ruling(BaseModel, frozen=True, allow_inf_nan=False):
@@ -160,11 +138,17 @@ class Quote(BaseModel, frozen=True, extra="forbid"):
 
 
 class Sizing(BaseModel, frozen=True, extra="forbid"):
-    """What a position follows from, each a factor from 0 to 1; None: not known, and counted as caution."""
+    """What a position follows from: `cap` and factors from 0 to 1; None: not known, and counted as caution.
 
+    `days_to_sell` is how long the position takes to sell if the whole capital is `capital`.
+    """
+
+    cap: Fraction
     conviction: Fraction
-    volatility: float | None
+    volatility: Fraction | None
+    liquidity: Fraction | None
     days_to_sell: float | None
+    capital: float
     lot: int | None
 
 
@@ -232,53 +216,6 @@ class VerdictDTO(Verdict):
     """The verdict and what it is about."""
 
     symbol: str
-
-
-def word_ruling(action: Action, position: float, levels: Levels) -> dict[str, Message]:
-    """What to do, in words that follow the figures."""
-    return {
-        "entry_strategy": SAY(f"entry.{action}", position=position, at=_word("at", levels.entry)),
-        "stop_loss": _word(f"stop.{action}", levels.stop),
-        "take_profit": _word(f"target.{action}", levels.target),
-        "time_horizon": SAY(f"horizon.{action}"),
-    }
-
-
-def _word(key: str, level: float | None) -> Message:
-    return SAY("unpriced") if level is None else SAY(key, level=level)
-
-
-def narrate(ruled: Mapping[str, Any]) -> Message:
-    """A whole ruling on a `symbol` as one text."""
-    return SAY("narrative", **{**ruled, "risks": list_lines(ruled["risk_warnings"])})
-
-
-def list_lines(lines: Sequence[str]) -> str | Message:
-    return "\n".join(f"- {line}" for line in lines) or SAY("case.none")
-
-
-def restate(was: Mapping[str, Any], now: Mapping[str, Any], locale: Locale) -> dict[str, Any]:
-    """A verdict in which somebody else changed figures: words and levels follow, but for those changed as well.
-
-    The judge's reasons stay the judge's. Levels that were meant for the other direction are dropped.
-    """
-    levels = validate(Levels, now["levels"])
-    kept = levels if levels.fit(now["action"]) else Levels(entry=levels.entry)
-    position = now["position_percent"] if now["action"] == "BUY" else 0.0
-    ruled = validate(VerdictDTO, {**now, "position_percent": position, "levels": kept})
-    before = validate(VerdictDTO, was)
-    told, meant = (
-        {
-            name: text.in_locale(locale)
-            for name, text in word_ruling(v.action, v.position_percent, v.levels).items()
-        }
-        for v in (before, ruled)
-    )
-    own = {name for name in now if now[name] != was.get(name)}
-    new = {name: text for name, text in meant.items() if text != told[name] and name not in own}
-    worded = {**ruled.model_dump(mode="json"), **new}
-    narrative = {} if "narrative_report" in own else {"narrative_report": narrate(worded).in_locale(locale)}
-    return worded | narrative
 
 
 class VerdictAgent(Protocol):

@@ -8,84 +8,32 @@ from functools import partial
 from pathlib import Path
 from typing import get_args
 
-from moot.modules.judge.domain.verdict import (
-    SAY,
-    Action,
-    Departure,
-    JudgeInput,
-    Ruling,
-    Verdict,
-    levels_for,
-    list_lines,
-    narrate,
-    word_ruling,
-)
+from moot.modules.judge.domain.levels import Action, levels_for
+from moot.modules.judge.domain.ruling import decide
+from moot.modules.judge.domain.verdict import Departure, JudgeInput, Ruling, Verdict
+from moot.modules.judge.domain.wording import name_gap, narrate, reason, warn, word_ruling
 from moot.modules.llm_platform.application.speaker import Brief, EngineChoice, Prompts, Speaker, Spoken
 from moot.shared.domain.claims import Holder
 from moot.shared.domain.exhibits import Exhibits
-from moot.shared.domain.experts import EXPERT_TEXTS, Direction
+from moot.shared.domain.experts import EXPERT_TEXTS
 from moot.shared.domain.messages import Catalogue, Message
-
-ACTION_FOR: dict[Direction, Action] = {"BULLISH": "BUY", "BEARISH": "SELL", "NEUTRAL": "HOLD"}
-ENOUGH_TO_ACT = 0.6
-EVEN_ODDS = 0.5
-MAX_POSITION = 0.3
-MIN_POSITION = 0.01
-LEFT_BY_EACH_RISK = 0.95
-FEWEST_WARNINGS = 2
 
 
 async def rule_by_rubric(judge_input: JudgeInput) -> Verdict:
-    action = ACTION_FOR[judge_input.direction] if judge_input.confidence >= ENOUGH_TO_ACT else "HOLD"
-    position = _position(judge_input) if action == "BUY" else 0.0
-    levels = levels_for(action, judge_input.evidence)
-    warnings = _warnings(judge_input)
-    ruled = {"action": action, "position_percent": position, "confidence": judge_input.confidence}
-    said = word_ruling(action, position, levels) | {"reasoning": _reasoning(judge_input, action)}
-    told = {"symbol": judge_input.symbol, "risk_warnings": warnings, **ruled, **said}
-    said["narrative_report"] = narrate(told)
+    ruled = decide(judge_input)
+    said = {field: text.in_locale(judge_input.locale) for field, text in word_ruling(ruled).items()}
     return Verdict(
-        **ruled,
-        **{field: message.in_locale(judge_input.locale) for field, message in said.items()},
-        risk_warnings=warnings,
-        levels=levels,
+        **said,
+        action=ruled.action,
+        position_percent=ruled.position,
+        confidence=judge_input.confidence,
+        levels=ruled.levels,
+        sizing=ruled.sizing,
+        reasoning=reason(judge_input, ruled),
+        risk_warnings=warn(judge_input, ruled),
+        narrative_report=narrate(judge_input, ruled),
         engine="rubric",
     )
-
-
-def _position(judge_input: JudgeInput) -> float:
-    """Grows with what the confidence has over even odds; every risk and open disagreement takes its share."""
-    conviction = (judge_input.confidence - EVEN_ODDS) / (1 - EVEN_ODDS)
-    risks = len(judge_input.risk_factors) + len(judge_input.key_disagreements)
-    return max(MIN_POSITION, round(MAX_POSITION * conviction * LEFT_BY_EACH_RISK**risks, 2))
-
-
-def _reasoning(judge_input: JudgeInput, action: Action) -> Message:
-    disagreements = judge_input.key_disagreements
-    return SAY(
-        "reasoning",
-        direction=judge_input.direction,
-        confidence=judge_input.confidence,
-        why=SAY(f"why.{action}"),
-        bull=judge_input.bull_thesis,
-        bear=judge_input.bear_thesis,
-        weighed=judge_input.conflict_resolution,
-        disagreements=(
-            SAY("disagreements", lines=list_lines(disagreements))
-            if disagreements
-            else SAY("no_disagreements")
-        ),
-    )
-
-
-def _warnings(judge_input: JudgeInput) -> list[str]:
-    """The debate's risks and a missing expert, always; then, up to the fewest allowed, what limits any verdict."""
-    gap = _gap(judge_input)
-    disagreements = [SAY("disagreement_risk", disagreement=d) for d in judge_input.key_disagreements]
-    limits = [*disagreements, SAY("data_limits"), SAY("unnamed_risks")]
-    missing = max(0, FEWEST_WARNINGS - len(judge_input.risk_factors) - len(gap))
-    added = [message.in_locale(judge_input.locale) for message in limits[:missing]]
-    return [*judge_input.risk_factors, *gap, *added]
 
 
 PROMPTS = Prompts(Path(__file__).parent / "prompts")
@@ -135,7 +83,7 @@ def _bind(spoken: Spoken[Ruling], judge_input: JudgeInput, by_rule: Verdict) -> 
     return Verdict(
         **ruling.model_dump(exclude={"risk_warnings", "confidence"}),
         confidence=held,
-        risk_warnings=[*ruling.risk_warnings, *_gap(judge_input)],
+        risk_warnings=[*ruling.risk_warnings, *name_gap(judge_input)],
         levels=levels_for(ruling.action, judge_input.evidence),
         departs=Departure(**by_rule.model_dump(include={"action", "confidence"})) if departs else None,
         engine="llm",
@@ -175,11 +123,3 @@ def _levels(action: Action, judge_input: JudgeInput) -> Message:
     levels = levels_for(action, judge_input.evidence).model_dump()
     said = {name: CASE("no_level") if level is None else f"{level:.2f}" for name, level in levels.items()}
     return CASE(f"levels.{action}", **said)
-
-
-def _gap(judge_input: JudgeInput) -> list[str]:
-    """A missing expert is a warning whether or not the model thought of it."""
-    heard, asked = judge_input.experts_heard, judge_input.experts_asked
-    if heard >= asked:
-        return []
-    return [SAY("panel_incomplete", heard=heard, asked=asked).in_locale(judge_input.locale)]

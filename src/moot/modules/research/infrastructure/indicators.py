@@ -74,7 +74,12 @@ class Prices:
 
 
 def compute_indicators(bars: Sequence[DailyBar]) -> dict[str, Any]:
-    known = {"bars": len(bars), "last_trade_date": bars[-1].trade_date}
+    month = [bar.amount for bar in bars[-20:]]
+    known = {
+        "bars": len(bars),
+        "last_trade_date": bars[-1].trade_date,
+        "turnover_20d": sum(month) / len(month),
+    }
     return known | indicator_values(Prices.of(bars))
 
 

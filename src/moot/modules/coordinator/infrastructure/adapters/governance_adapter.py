@@ -74,7 +74,8 @@ class GovernanceAdapter(NodePolicy):
             notes = record.result.notes if record else ()
             noted = {**allowed, "warnings": [*allowed.get("warnings", []), *notes]} if notes else allowed
             return lead_with_grave(noted, record.context if record else {}, locale)
-        verdict = lead_with_grave(restate(result, allowed, locale), record.context, locale)
+        holder = getattr(current_context().asked, "holder", None)
+        verdict = lead_with_grave(restate(result, allowed, locale, holder), record.context, locale)
         advice = [v.suggestion for v in record.result.violations if v.corrected and v.suggestion]
         warning = SAY("changed_by_rules", how=explain(record), why=" ".join(dict.fromkeys(advice)))
         return {**verdict, "warnings": [*verdict["warnings"], warning.in_locale(locale).strip()]}

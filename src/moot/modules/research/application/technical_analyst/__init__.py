@@ -75,6 +75,7 @@ class TechnicalSnapshot(Snapshot):
     bb_lower: units.Price
     bb_bandwidth: units.Percent
     atr_value: Annotated[float, units.PRICE]
+    turnover_20d: units.Amount
     high_20d: Annotated[float, units.PRICE]
     low_20d: Annotated[float, units.PRICE]
     calculated_support_levels: Annotated[list[float], units.PRICE]

@@ -1,0 +1,123 @@
+"""What to do about an argument, by rule: the action, how much of it, and why not more."""
+
+import re
+from dataclasses import dataclass
+from math import floor
+from typing import NamedTuple
+
+from moot.modules.judge.domain.levels import Action, Levels, levels_for, measured
+from moot.modules.judge.domain.verdict import SAY, JudgeInput, Sizing
+from moot.shared.domain.experts import Direction
+from moot.shared.domain.messages import Message
+
+ACTION_FOR: dict[Direction, Action] = {"BULLISH": "BUY", "BEARISH": "SELL", "NEUTRAL": "HOLD"}
+ENOUGH_TO_ACT = 0.2
+ENOUGH_TO_STAY = 0.15
+"""Conviction that opens a case, and the lesser one that keeps it open: small movements do not flip a verdict."""
+CAP = 0.3
+RISK_SHARE = {"low": 0.5, "medium": 1.0, "high": 1.0}
+"""Of the cap, by how much risk the holder bears; nobody's appetite raises it."""
+CALM_ATR = 0.025
+"""Average true range, as a share of the price, up to which volatility takes nothing from a position."""
+SOLD_PER_DAY = 0.1
+"""Share of the average daily turnover that can be sold without moving the price."""
+QUICK_DAYS = 5.0
+CAPITAL = 10_000_000.0
+"""What the whole capital is taken to be, in the market's currency, as nobody says."""
+IF_UNKNOWN = 0.5
+SMALLEST = 0.01
+
+
+class Exchange(NamedTuple):
+    """How far a price may move in a session, and the fewest shares that may be bought."""
+
+    limit: float | None
+    lot: int
+
+
+EXCHANGES = {
+    r"68[89]\d{3}\.SH": Exchange(0.2, 200),
+    r"30\d{4}\.SZ": Exchange(0.2, 100),
+    r"\d{6}\.BJ": Exchange(0.3, 100),
+    r"\d{6}\.(SH|SZ|DEMO)": Exchange(0.1, 100),
+}
+"""By symbol, the first that fits: what holds for a share without special marks."""
+
+
+def exchange_of(symbol: str) -> Exchange:
+    return next((e for spelling, e in EXCHANGES.items() if re.fullmatch(spelling, symbol)), Exchange(None, 1))
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What is ruled, in figures."""
+
+    action: Action
+    levels: Levels
+    position: float = 0.0
+    sizing: Sizing | None = None
+    why: Message | None = None
+
+
+def decide(judge_input: JudgeInput) -> Decision:
+    """Direction and conviction lead; a purchase must also pay more than it risks, and be worth opening."""
+    leading, why = _follow(judge_input)
+    levels = levels_for(leading, judge_input.evidence)
+    if leading != "BUY":
+        return Decision(leading, levels, why=why)
+    sizing, position = size(judge_input)
+    if refusal := refuse_purchase(levels, position):
+        return Decision("HOLD", levels, why=refusal)
+    return Decision("BUY", levels, position, sizing, why)
+
+
+def _follow(judge_input: JudgeInput) -> tuple[Action, Message]:
+    action, before = ACTION_FOR[judge_input.direction], judge_input.previous
+    if action == "HOLD" or judge_input.conviction >= ENOUGH_TO_ACT:
+        return action, SAY(f"why.{action}")
+    if before and before.action == action and judge_input.conviction >= ENOUGH_TO_STAY:
+        bounds = {"enter": 0.5 + ENOUGH_TO_ACT / 2, "stay": 0.5 + ENOUGH_TO_STAY / 2}
+        return action, SAY("why.kept", action=SAY(f"action.{action}"), **bounds)
+    return "HOLD", SAY("why.weak")
+
+
+def refuse_purchase(levels: Levels, position: float) -> Message | None:
+    """Why there is no purchase although the argument is for one."""
+    if levels.stakes and levels.stakes[0] < levels.stakes[1]:
+        return SAY("why.unrewarding", won=levels.stakes[0], lost=levels.stakes[1])
+    return SAY("why.too_small") if position < SMALLEST else None
+
+
+def size(judge_input: JudgeInput) -> tuple[Sizing, float]:
+    """Cap x conviction x volatility x liquidity, rounded down to whole per cents.
+
+    The cap is 30 % of capital, half of it for a holder who bears little risk. Conviction is the argument's, 0 to 1.
+    Volatility is 2.5 % over ATR/price, liquidity five days over the days it takes to sell what the other factors
+    leave of a capital of ten million at a tenth of the average daily turnover; each at most 1, and 0.5 if unknown.
+    """
+    cap = CAP * (RISK_SHARE[judge_input.holder.risk] if judge_input.holder else 1.0)
+    volatility = _volatility(judge_input)
+    wanted = cap * judge_input.conviction * _or_caution(volatility)
+    turnover = measured(judge_input.evidence, "turnover_20d")
+    days = wanted * CAPITAL / (SOLD_PER_DAY * turnover) if turnover else None
+    liquidity = None if days is None else min(1.0, QUICK_DAYS / days if days else 1.0)
+    position = floor(wanted * _or_caution(liquidity) * 100 + 1e-9) / 100
+    sizing = Sizing(
+        cap=cap,
+        conviction=judge_input.conviction,
+        volatility=None if volatility is None else round(volatility, 2),
+        liquidity=None if liquidity is None else round(liquidity, 2),
+        days_to_sell=round(position * CAPITAL / (SOLD_PER_DAY * turnover), 2) if turnover else None,
+        capital=CAPITAL,
+        lot=exchange_of(judge_input.symbol).lot,
+    )
+    return sizing, position
+
+
+def _volatility(judge_input: JudgeInput) -> float | None:
+    atr, price = measured(judge_input.evidence, "atr_value"), judge_input.price
+    return min(1.0, CALM_ATR * price.value / atr) if atr and price else None
+
+
+def _or_caution(factor: float | None) -> float:
+    return IF_UNKNOWN if factor is None else factor

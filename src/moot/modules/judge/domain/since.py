@@ -1,0 +1,135 @@
+"""What a verdict stands between: what moved since the last one, what would refute it, and the days to wait for."""
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import date
+
+from moot.modules.judge.domain.levels import Action, Levels
+from moot.modules.judge.domain.verdict import SAY, JudgeInput, Moved, NextDate, Since
+from moot.shared.domain.claims import SIGNS, ArgumentGraph, Claim, Side
+from moot.shared.domain.evidence import Evidence
+from moot.shared.domain.messages import DEFAULT_LOCALE, Locale, Message
+from moot.shared.domain.symbol import Market, Symbol
+
+MOVED_BY = 0.1
+MOST_MOVED = 8
+MOST_NAMED = 3
+QUARTER = re.compile(r"\.(\d{4})Q([1-4])$")
+DEADLINES = {1: (4, 30), 2: (8, 31), 3: (10, 31), 4: (4, 30)}
+"""Month and day by which the report of a quarter is due in China; the fourth's is the annual report, a year later."""
+
+
+def compare(judge_input: JudgeInput) -> Since | None:
+    """Against the last verdict on the symbol, by claim; what moved most first."""
+    before = judge_input.previous
+    if before is None:
+        return None
+    moved = sorted(_movements(judge_input), key=lambda m: (-abs(_step(m)), m.claim))
+    told = before.model_dump(exclude={"claims"})
+    return Since(**told, moved=moved[:MOST_MOVED])
+
+
+def _movements(judge_input: JudgeInput) -> list[Moved]:
+    if judge_input.previous is None or judge_input.argument is None:
+        return []
+    strengths, locale = judge_input.argument.strengths, judge_input.locale
+    was = {
+        _key(id_, past.says): (id_, past.pull, past.says) for id_, past in judge_input.previous.claims.items()
+    }
+    now = {
+        _key(c.id, c.says): (c.id, SIGNS[c.side] * strengths.get(c.id, c.strength), c.says)
+        for c in judge_input.argument.claims
+    }
+    moved = []
+    for key in was.keys() | now.keys():
+        id_, _, says = now.get(key) or was[key]
+        before, after = (side[key][1] if key in side else None for side in (was, now))
+        text = says.get(locale) or next(iter(says.values()))
+        moved.append(Moved(claim=id_, says=text, before=_shown(before), after=_shown(after)))
+    return [m for m in moved if _has_moved(m)]
+
+
+def _key(id_: str, says: Mapping[Locale, str]) -> str:
+    """Events are numbered anew in each session, so that only what they say tells them apart."""
+    return says.get(DEFAULT_LOCALE) or next(iter(says.values())) if ".event." in id_ else id_
+
+
+def _shown(pull: float | None) -> float | None:
+    return None if pull is None else round(pull, 2)
+
+
+def _step(moved: Moved) -> float:
+    return (moved.after or 0.0) - (moved.before or 0.0)
+
+
+def _has_moved(moved: Moved) -> bool:
+    before, after = moved.before or 0.0, moved.after or 0.0
+    came_or_went = (moved.before is None or moved.after is None) and before != after
+    return came_or_went or before * after < 0 or abs(_step(moved)) > MOVED_BY
+
+
+RANKS: Mapping[Action, int] = {"SELL": -1, "HOLD": 0, "BUY": 1}
+
+
+def tell_change(judge_input: JudgeInput, action: Action) -> Message | None:
+    """Which claims moved it, when the action is not what it was."""
+    since = compare(judge_input)
+    if since is None or since.action == action:
+        return None
+    way = RANKS[action] - RANKS[since.action]
+    claims = [_tell(moved) for moved in since.moved if _step(moved) * way > 0][:MOST_NAMED]
+    before, now = SAY(f"action.{since.action}"), SAY(f"action.{action}")
+    key = "changed.by_claims" if claims else "changed.by_none"
+    return SAY(key, day=since.as_of.date(), before=before, now=now, claims=claims)
+
+
+def _tell(moved: Moved) -> Message:
+    how = "came" if moved.before is None else "went" if moved.after is None else "changed"
+    return SAY(f"moved.{how}", says=quote_claim(moved.says), before=moved.before, after=moved.after)
+
+
+def quote_claim(text: str) -> Message:
+    """What a claim says as part of a sentence."""
+    return SAY("quoted", text=text.rstrip(".。 ").replace("“", "‘").replace("”", "’"))
+
+
+def tell_refutation(action: Action, levels: Levels) -> Message | None:
+    """The level that refutes a verdict: its stop."""
+    return None if levels.stop is None else SAY(f"refuted.{action}", level=levels.stop)
+
+
+def tell_decisive(judge_input: JudgeInput) -> Message | None:
+    """The claims without which the direction would be another."""
+    if judge_input.argument is None or not judge_input.argument.decisive:
+        return None
+    says = {claim.id: claim.text(judge_input.locale) for claim in judge_input.argument.claims}
+    named = [quote_claim(says[id_]) for id_ in judge_input.argument.decisive if id_ in says]
+    if len(named) <= MOST_NAMED:
+        return SAY("decisive.one" if len(named) == 1 else "decisive.all", claims=named)
+    return SAY("decisive.more", claims=named[:MOST_NAMED], more=len(named) - MOST_NAMED)
+
+
+def find_next_dates(judge_input: JudgeInput) -> list[NextDate]:
+    """By when the next report is due, where the law has a day for it."""
+    today = judge_input.today
+    if today is None or Symbol.parse(judge_input.symbol).market is Market.US:
+        return []
+    newest = max(_quarters(judge_input.evidence), default=None)
+    for year, quarter in ((today.year + n // 4, n % 4 + 1) for n in range(-4, 8)):
+        day = date(year + (quarter == 4), *DEADLINES[quarter])
+        if day > today and (newest is None or (year, quarter) > newest):
+            what = SAY(f"report.{quarter}", year=year).in_locale(judge_input.locale)
+            return [NextDate(day=day, what=what)]
+    return []
+
+
+def _quarters(evidence: Sequence[Evidence]) -> list[tuple[int, int]]:
+    """The reports that were cited."""
+    found = (QUARTER.search(item.id) for item in evidence)
+    return [(int(match[1]), int(match[2])) for match in found if match]
+
+
+def rank_claims(graph: ArgumentGraph, side: Side) -> list[Claim]:
+    """Of one side, the strongest after all that was said against them first."""
+    standing = [claim for claim in graph.claims if claim.side == side and graph.strengths.get(claim.id)]
+    return sorted(standing, key=lambda claim: (-graph.strengths[claim.id], claim.id))
