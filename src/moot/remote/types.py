@@ -24,6 +24,7 @@ from moot.modules.intake.application.intake_service import Conversation as Conve
 from moot.modules.market_data.application.sql import QueryResult as QueryResult
 from moot.remote.desk import Desk as Desk
 from moot.shared.domain.audit import Verification as Verification
+from moot.shared.domain.claims import Holder as Holder
 from moot.shared.domain.errors import AppError as AppError
 from moot.shared.domain.errors import Conflict as Conflict
 from moot.shared.domain.errors import DecisionRejected as DecisionRejected

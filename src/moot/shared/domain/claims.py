@@ -10,6 +10,7 @@ from pydantic import AwareDatetime, BaseModel, Field
 
 from moot.shared.domain.experts import Direction, ExpertType
 from moot.shared.domain.messages import Locale
+from moot.shared.domain.validation import Strict
 
 Side = Literal["for", "against", "neither"]
 Author = Literal["rubric", "llm", "person"]
@@ -105,7 +106,7 @@ class PastVerdict(BaseModel, frozen=True, extra="forbid"):
     claims: dict[str, PastClaim]
 
 
-class Holder(BaseModel, frozen=True, extra="forbid"):
+class Holder(Strict):
     """Who asks: what they hold and at what cost, how long they mean to, and how much risk they bear.
 
     It changes the advice, never the claims.

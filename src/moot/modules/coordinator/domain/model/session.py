@@ -67,7 +67,7 @@ class Asked(Question):
 
     def pick_asked(self) -> dict[str, Any]:
         """This much of it, for another model that has it too."""
-        return self.model_dump(include=set(Asked.model_fields), by_alias=False)
+        return {name: getattr(self, name) for name in Asked.model_fields}
 
     @property
     def node_types(self) -> list[str]:
