@@ -17,6 +17,7 @@ from moot.modules.coordinator.domain.dtos.research_dtos import (
 from moot.modules.coordinator.domain.exceptions import Abstention, SessionNotRetryable
 from moot.modules.coordinator.domain.model.enums import ExpertType
 from moot.modules.coordinator.domain.model.session import (
+    Judged,
     NodeExecution,
     OverallStatus,
     Past,
@@ -24,6 +25,7 @@ from moot.modules.coordinator.domain.model.session import (
     VerdictStatus,
 )
 from moot.modules.coordinator.domain.texts import SAY
+from moot.shared.domain.claims import SIGNS, PastClaim, PastVerdict
 from moot.shared.domain.messages import Locale, Message
 from moot.shared.domain.symbol import Symbol
 from moot.shared.domain.texts import SAY as COMMON
@@ -202,6 +204,26 @@ def request_again(past: Past, *, skip_debate: bool | None = None) -> ResearchReq
             "parent_session_id": session.id,
             "retry_count": session.retry_count + 1,
         }
+    )
+
+
+def remember(judged: Judged, locale: Locale) -> PastVerdict | None:
+    """A verdict as the next one on the symbol looks back at it; None of one that no argument is kept of."""
+    argument = judged.debate.get("argument")
+    if not argument:
+        return None
+    return PastVerdict(
+        session_id=judged.session_id,
+        as_of=judged.as_of,
+        action=judged.verdict["action"],
+        confidence=judged.verdict["confidence"],
+        claims={
+            claim["id"]: PastClaim(
+                pull=SIGNS[claim["side"]] * argument["strengths"][claim["id"]],
+                says={locale: claim["says"][locale]} if locale in claim["says"] else claim["says"],
+            )
+            for claim in argument["claims"]
+        },
     )
 
 
