@@ -13,7 +13,7 @@ from moot.modules.coordinator.application.results import remember, request_again
 from moot.modules.coordinator.application.run import Watch
 from moot.modules.coordinator.application.sessions import Sessions
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest, ResearchResult
-from moot.modules.coordinator.domain.model.session import IdempotencyKey, ResearchSession
+from moot.modules.coordinator.domain.model.session import WHAT_IF, IdempotencyKey, ResearchSession
 from moot.modules.coordinator.domain.ports.permission import SymbolDirectory
 from moot.modules.coordinator.domain.ports.research_orchestration import IResearchOrchestrationPort
 from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
@@ -96,7 +96,8 @@ class ResearchOrchestrationService:
 
     async def _again(self, session_id: UUID, by: By, skip_debate: bool | None) -> Accepted:
         past = await self._repository.past_session(session_id, by.get("workspace", DEFAULT_WORKSPACE))
-        request = request_again(past, skip_debate=skip_debate).model_copy(update=_who(by))
+        who = _who(by) | ({"trigger_source": WHAT_IF} if past.session.contest else {})
+        request = request_again(past, skip_debate=skip_debate).model_copy(update=who)
         return request, _key(by, f"retry {session_id} {skip_debate}")
 
     async def _accept(self, request: ResearchRequest | Mapping[str, Any], by: By) -> Accepted:
