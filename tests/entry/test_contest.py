@@ -1,4 +1,4 @@
-"""Contesting a verdict through REST, command line, Python and a desk elsewhere, on a real desk over the demo market."""
+"""Contesting a verdict through REST, command line, Python and a desk elsewhere, over the demo market."""
 
 import json
 from typing import Any
@@ -179,7 +179,7 @@ async def test_over_rest(client):
     listed = (await client.get(SESSIONS, params={"trigger_source": "contest"})).json()["items"]
     assert [item["id"] for item in listed] == [body["after"]["session_id"]]
     parent = (await client.get(f"{SESSIONS}/{first['session_id']}")).json()
-    assert parent["retries"] == [body["after"]["session_id"]]
+    assert (parent["retries"], parent["what_ifs"]) == ([], [body["after"]["session_id"]])
 
 
 BAD: list[tuple[dict[str, Any], str, str, str]] = [

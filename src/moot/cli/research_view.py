@@ -268,6 +268,7 @@ def show_session(session: SessionDetail, result: ResearchResult | None) -> None:
         "contested" if session.contest else "parent": str(session.parent_session_id or ""),
         "moves": "\n".join(map(_describe_move, session.contest)),
         "retries": "\n".join(map(str, session.retries)),
+        "what_ifs": "\n".join(map(str, session.what_ifs)),
     }
     console.print(list_facts({say(f"sessions.{name}"): value for name, value in told.items()}))
     if session.nodes:
