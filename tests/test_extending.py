@@ -10,7 +10,15 @@ from tests.walks import ROOT, copy_with, read_walks, run_each
 
 WALKS = read_walks()
 FIELD = "the command line offers the new field"
-ASKED = ("research", "900001.DEMO", "--experts", "technical_analyst", "--skip-debate", "--horizon", "months")
+ASKED = (
+    "research",
+    "900001.DEMO",
+    "--experts",
+    "technical_analyst",
+    "--skip-debate",
+    "--purpose",
+    "a review",
+)
 
 
 @pytest.fixture(scope="module")

@@ -32,11 +32,12 @@ from moot.shared.infrastructure.redaction import REDACT
 from moot.shared.infrastructure.settings import Settings, load_settings, split_names
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Mapping, Sequence
     from pathlib import Path
     from uuid import UUID
 
     from moot.modules.access.application import AccessService
+    from moot.modules.coordinator.application.contest import ContestResult, Move
     from moot.modules.coordinator.application.dtos.research_dtos import ResearchResult
     from moot.modules.coordinator.application.replay import Replay
     from moot.modules.coordinator.application.run import Watch
@@ -264,6 +265,10 @@ class Moot(Desk):
         return await service.retry(
             as_id(session_id), skip_debate=skip_debate, trigger_source=self._trigger_source, watch=watch
         )
+
+    async def contest(self, session_id: Id, moves: Sequence[Move | Mapping[str, Any]]) -> ContestResult:
+        service = self.coordinator.contest_service()
+        return await service.contest(as_id(session_id), moves, workspace=DEFAULT_WORKSPACE)
 
     async def resume(self, session_id: Id, *, watch: Watch | None = None) -> ResearchResult:
         """Go on with a session whose process died: what is on its record is neither run nor paid again.

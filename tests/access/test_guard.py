@@ -365,6 +365,7 @@ async def test_a_route_that_is_added_later_is_guarded_and_needs_the_most(app):
         ("POST", RESEARCH, "research"),
         ("POST", f"{RESEARCH}/7d3c8a52/retry", "research"),
         ("POST", f"{SESSIONS}/7d3c8a52/retry", "research"),
+        ("POST", f"{SESSIONS}/7d3c8a52/contest", "research"),
         ("POST", f"{SESSIONS}/7d3c8a52/cancel", "research"),
         ("GET", f"{SESSIONS}/7d3c8a52/events", "read"),
         ("POST", f"{SESSIONS}/7d3c8a52/approve", "admin"),

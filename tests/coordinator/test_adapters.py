@@ -285,7 +285,9 @@ async def judge_input(outcome) -> JudgeInput:
 async def test_the_judge_gets_the_eight_fields_and_none_of_the_details():
     asked = (await judge_input(DEBATE)).model_dump(mode="json")
     assert asked.pop("as_of") == "2026-06-30T20:00:00Z"
-    additive = {name: asked.pop(name) for name in ("evidence", "experts_asked", "experts_heard", "locale")}
+    shown = ("evidence", "experts_asked", "experts_heard", "locale")
+    additive = {name: asked.pop(name) for name in shown}
+    assert [asked.pop(name) for name in ("argument", "previous", "holder")] == [None] * 3
     assert asked == {
         "symbol": "900001.DEMO",
         "direction": "BULLISH",

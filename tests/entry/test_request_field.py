@@ -24,22 +24,22 @@ ASKED = {"symbol": "900001.DEMO", "experts": ["technical_analyst", "macro_intell
 
 async def walk():
     async with Moot(Settings(home=Path(sys.argv[1]), log_level="error")) as desk:
-        first = await desk.research(**ASKED, horizon="months")
+        first = await desk.research(**ASKED, purpose="a review")
         parent = await desk.session(UUID(first.session_id))
         again = await desk.retry(UUID(first.session_id))
         child = await desk.session(UUID(again.session_id))
-        print(parent.horizon, child.horizon, (await desk.verify(child.id)).intact)
-        await desk.start(**ASKED, horizon="months", idempotency_key="order")
+        print(parent.purpose, child.purpose, (await desk.verify(child.id)).intact)
+        await desk.start(**ASKED, purpose="a review", idempotency_key="order")
         try:
-            await desk.start(**ASKED, horizon="years", idempotency_key="order")
+            await desk.start(**ASKED, purpose="a sale", idempotency_key="order")
         except KeyReused:
             print("another question")
         app = create_app(desk)
-        print("horizon" in app.openapi()["components"]["schemas"]["ResearchOrder"]["properties"])
+        print("purpose" in app.openapi()["components"]["schemas"]["ResearchOrder"]["properties"])
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1") as client:
-            answer = (await client.post(RESEARCH, json={**ASKED, "horizon": "weeks"})).json()
+            answer = (await client.post(RESEARCH, json={**ASKED, "purpose": "a sale"})).json()
             session = (await client.get(f"{RESEARCH}/sessions/{answer['session_id']}")).json()
-        print(session["horizon"], moot.__file__)
+        print(session["purpose"], moot.__file__)
 
 
 asyncio.run(walk())
@@ -50,10 +50,10 @@ def test_it_reaches_rest_python_the_row_the_retry_the_key_and_the_record(tmp_pat
     package = copy_with(tmp_path, "A request field")
     told = run(package, tmp_path / "home", "-c", WALK, str(tmp_path / "home"))
     assert told.split("\n") == [
-        "months months True",
+        "a review a review True",
         "another question",
         "True",
-        f"weeks {package / 'moot/__init__.py'}",
+        f"a sale {package / 'moot/__init__.py'}",
         "",
     ]
 

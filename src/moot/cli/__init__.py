@@ -24,6 +24,7 @@ else:
 COMMANDS = {
     "init": "init",
     "research": "research",
+    "contest": "contest",
     "ask": "ask",
     "decide": "decide",
     "serve": "server",

@@ -20,7 +20,7 @@ from moot.cli.research_view import (
     show_result,
     tell_lines,
 )
-from moot.cli.texts import SAY, environment_locale
+from moot.cli.texts import SAY, environment_locale, say
 from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS
 from moot.modules.coordinator.application.report import Wording
 from moot.shared.domain.errors import AppError, InvalidInput, Unavailable
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 AT_ONCE = 4
 """Sessions of one command that run side by side: more would only wait for one another's models."""
+HOLDER = say("usage.holder")
 AFTER_THE_EXPERTS = [["bull_advocate", "bear_advocate"], ["resolution"], ["verdict"]]
 """Who speaks next, and who at the same time, unless the debate is skipped."""
 
@@ -61,7 +62,12 @@ def research(
     skip_debate: Annotated[bool, option("help.skip_debate", "--skip-debate")] = False,
     limit: Annotated[str | None, option("help.limit", metavar="N")] = None,
     locale: Annotated[str | None, option("help.locale", told={"locales": LOCALES})] = None,
+    rounds: Annotated[str | None, option("help.rounds", metavar="N")] = None,
     max_cost: Annotated[str | None, option("help.max_cost", metavar="X")] = None,
+    holding: Annotated[bool, option("help.holding", "--holding", rich_help_panel=HOLDER)] = False,
+    cost: Annotated[str | None, option("help.cost", metavar="X", rich_help_panel=HOLDER)] = None,
+    horizon: Annotated[str | None, option("help.horizon", rich_help_panel=HOLDER)] = None,
+    risk: Annotated[str | None, option("help.risk", rich_help_panel=HOLDER)] = None,
     as_json: AsJson = False,
 ) -> None:
     """The desk, not the command line, decides whether what was typed makes sense."""
@@ -72,6 +78,8 @@ def research(
             "as_of": as_of,
             "skip_debate": skip_debate,
             "locale": locale or environment_locale(),
+            "rounds": number_or_text(rounds) if rounds else None,
+            "holder": describe_holder(holding, cost, horizon, risk),
             "max_cost": number_or_text(max_cost) if max_cost else None,
         }
         if len(symbols) > 1 or symbols == ["-"]:
@@ -84,6 +92,17 @@ def research(
             return await desk.research(symbol, **asked, watch=watch)
 
         run_and_show(settings, asked, ask, as_json=as_json)
+
+
+def describe_holder(
+    holding: bool, cost: str | None, horizon: str | None, risk: str | None
+) -> dict[str, Any] | None:
+    """None where nothing is told. What somebody paid for they hold."""
+    told = {"cost": number_or_text(cost) if cost else None, "horizon": horizon, "risk": risk}
+    holder = {name: value for name, value in told.items() if value is not None}
+    if holding or cost:
+        holder["holding"] = True
+    return holder or None
 
 
 def run_and_show(settings: Settings, asked: dict[str, Any], run: Run, *, as_json: bool) -> None:

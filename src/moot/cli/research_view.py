@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from moot.modules.coordinator.application.contest import Move
     from moot.modules.coordinator.application.dtos.research_dtos import ResearchResult
     from moot.modules.coordinator.application.replay import Difference, NodeReplay, Replay
     from moot.modules.coordinator.application.run import Watch
@@ -243,8 +244,15 @@ def show_page(page: SessionPage) -> None:
 
 def _describe_verdict(item: ResearchSession, wording: Wording, otherwise: str | None = None) -> Text:
     verdict = item.verdict_action or otherwise or item.verdict_status
-    colour = ACTION_COLOURS.get(item.verdict_action or "", "")
-    return Text(wording.literal(verdict) if verdict else "—", colour)
+    said = wording.literal(verdict) if verdict else "—"
+    if item.contest:
+        return Text(say("sessions.what_if", verdict=said))
+    return Text(said, ACTION_COLOURS.get(item.verdict_action or "", ""))
+
+
+def _describe_move(move: Move) -> str:
+    key = move.kind if move.move == "add" else move.move
+    return say(f"sessions.move_{key}", **dict(move))
 
 
 def show_session(session: SessionDetail, result: ResearchResult | None) -> None:
@@ -257,8 +265,10 @@ def show_session(session: SessionDetail, result: ResearchResult | None) -> None:
         "created": f"{minute(session.created_at)} UTC",
         "column.time": _duration(session.duration_ms),
         "trigger": session.trigger_source,
-        "parent": str(session.parent_session_id or ""),
+        "contested" if session.contest else "parent": str(session.parent_session_id or ""),
+        "moves": "\n".join(map(_describe_move, session.contest)),
         "retries": "\n".join(map(str, session.retries)),
+        "what_ifs": "\n".join(map(str, session.what_ifs)),
     }
     console.print(list_facts({say(f"sessions.{name}"): value for name, value in told.items()}))
     if session.nodes:

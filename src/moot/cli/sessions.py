@@ -82,7 +82,7 @@ def list_sessions(
 @sessions.command("show", help=say("sessions.help.show"))
 def show(session_id: SessionId, as_json: AsJson = False) -> None:
     async def work(desk: Moot) -> tuple[SessionDetail, ResearchResult | None]:
-        history, known = desk.coordinator.session_history(), await _find(desk, session_id)
+        history, known = desk.coordinator.session_history(), await find_session(desk, session_id)
         session = await history.session(known, DEFAULT_WORKSPACE)
         if as_json or not session.ended:
             return session, None
@@ -96,7 +96,7 @@ def decisions(session_id: SessionId) -> None:
     from moot.cli.rule_view import show_decisions
 
     async def work(desk: Moot) -> list[DecisionRecord]:
-        session = await desk.session(await _find(desk, session_id))
+        session = await desk.session(await find_session(desk, session_id))
         assert desk.governance.decisions is not None, "there was a session"
         return list(await desk.governance.decisions.of_session(session.id, DEFAULT_WORKSPACE))
 
@@ -147,7 +147,7 @@ def resume(
 @sessions.command("cancel", help=say("sessions.help.cancel"))
 def cancel(session_id: SessionId) -> None:
     async def work(desk: Moot) -> tuple[SessionDetail, float]:
-        return await desk.cancel(await _find(desk, session_id)), desk.settings.lease_seconds
+        return await desk.cancel(await find_session(desk, session_id)), desk.settings.lease_seconds
 
     session, seconds = on_desk(work)
     key = "cancelled" if session.ended else "cancelling"
@@ -165,7 +165,7 @@ def export(
             raise InvalidInput(SAY("session_files.exists", path=pack))
 
         async def work(desk: Moot) -> SessionPack:
-            about = (await _find(desk, session_id), DEFAULT_WORKSPACE, environment_locale())
+            about = (await find_session(desk, session_id), DEFAULT_WORKSPACE, environment_locale())
             return await desk.coordinator.session_packs().pack(*about)
 
         packed = at_desk(settings, work)
@@ -190,7 +190,7 @@ def verify(
         history, reader = desk.coordinator.session_history(), environment_locale()
         if target is None:  # every session of the workspace, and that none is missing
             return await history.verify_all(DEFAULT_WORKSPACE, reader, sign=sign)
-        return await history.verify(await _find(desk, target), DEFAULT_WORKSPACE, reader)
+        return await history.verify(await find_session(desk, target), DEFAULT_WORKSPACE, reader)
 
     found = on_desk(work)
     broken = found.broken if isinstance(found, WorkspaceVerification) else []
@@ -242,19 +242,19 @@ def replay(session_id: SessionId, as_json: AsJson = False) -> None:
     """Exit code 0: everything came out as it is on record; 1: something did not, or could not be replayed."""
 
     async def work(desk: Moot) -> Replay:
-        return await desk.replay(await _find(desk, session_id))
+        return await desk.replay(await find_session(desk, session_id))
 
     replayed = on_desk(work, show_replay, as_json=as_json)
     if not replayed.equal:
         raise typer.Exit(1)
 
 
-async def _find(desk: Moot, text: str) -> UUID:
+async def find_session(desk: Moot, text: str) -> UUID:
     return await desk.coordinator.session_history().find(text, DEFAULT_WORKSPACE)
 
 
 async def _session(desk: Moot, text: str) -> SessionDetail:
-    return await desk.session(await _find(desk, text))
+    return await desk.session(await find_session(desk, text))
 
 
 def _resume_one(settings: Settings, session_id: str, *, as_json: bool) -> None:

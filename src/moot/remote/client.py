@@ -9,10 +9,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 from uuid import UUID
 
+from moot.modules.coordinator.application.contest import ContestResult, Move
 from moot.modules.coordinator.application.dtos.research_dtos import ResearchResult
 from moot.modules.coordinator.application.run import Watch, show
 from moot.modules.coordinator.application.session_history import (
@@ -62,6 +64,10 @@ class RemoteMoot(Desk):
     ) -> ResearchResult:
         path, asked = f"{RESEARCH}/{as_id(session_id)}/retry", {"skip_debate": skip_debate}
         return await self._run(path, asked, watch, self.locale)
+
+    async def contest(self, session_id: Id, moves: Sequence[Move | Mapping[str, Any]]) -> ContestResult:
+        path = f"{SESSIONS}/{as_id(session_id)}/contest"
+        return await self._connection.post(ContestResult, path, {"moves": list(moves)})
 
     async def _start(self, question: Body, idempotency_key: str | None) -> UUID:
         headers = {"Accept-Language": question.get("locale"), "Idempotency-Key": idempotency_key}

@@ -17,6 +17,7 @@ from moot.modules.coordinator.application.session_history import SessionDetail, 
 from moot.shared.domain.validation import refuse_field
 
 if TYPE_CHECKING:
+    from moot.modules.coordinator.application.contest import ContestResult, Move
     from moot.modules.intake.application.intake_service import Conversation, PlanDecision, Style
     from moot.modules.market_data.application.sql import QueryResult
     from moot.shared.domain.audit import Verification
@@ -98,6 +99,14 @@ class Desk(ABC):
         if it was, unless told.
 
         Raises `SessionNotFound`, `SessionRunning`, `SessionNotRetryable`, or `AllExpertsFailed` once more.
+        """
+
+    @abstractmethod
+    async def contest(self, session_id: Id, moves: Sequence[Move | Mapping[str, Any]]) -> ContestResult:
+        """What the verdict would be after these moves: `Move(move="strike", claim="technical.rsi")`. The argument on
+        record is weighed again, without a model, in a session of its own.
+
+        Raises `SessionNotFound`, `SessionRunning`, `NothingToContest`, or `InvalidInput` for a claim nobody made.
         """
 
     @abstractmethod
@@ -239,6 +248,7 @@ class BlockingDesk(Generic[D]):
     research = _wait_for(Desk.research)
     start = _wait_for(Desk.start)
     retry = _wait_for(Desk.retry)
+    contest = _wait_for(Desk.contest)
     cancel = _wait_for(Desk.cancel)
     result = _wait_for(Desk.result)
     sessions = _wait_for(Desk.sessions)

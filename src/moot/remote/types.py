@@ -2,6 +2,7 @@
 
 # ruff: noqa: PLC0414 (named again: so they are meant to be imported from here)
 
+from moot.modules.coordinator.application.contest import ContestResult as ContestResult
 from moot.modules.coordinator.application.dtos.research_dtos import Debate as Debate
 from moot.modules.coordinator.application.dtos.research_dtos import ExpertResultItem as ExpertResultItem
 from moot.modules.coordinator.application.dtos.research_dtos import ResearchResult as ResearchResult
@@ -11,6 +12,7 @@ from moot.modules.coordinator.application.session_history import SessionDetail a
 from moot.modules.coordinator.application.session_history import SessionEvent as SessionEvent
 from moot.modules.coordinator.application.session_history import SessionPage as SessionPage
 from moot.modules.coordinator.domain.exceptions import AllExpertsFailed as AllExpertsFailed
+from moot.modules.coordinator.domain.exceptions import NothingToContest as NothingToContest
 from moot.modules.coordinator.domain.exceptions import SessionCancelled as SessionCancelled
 from moot.modules.coordinator.domain.exceptions import SessionEnded as SessionEnded
 from moot.modules.coordinator.domain.exceptions import SessionHeld as SessionHeld
@@ -24,6 +26,8 @@ from moot.modules.intake.application.intake_service import Conversation as Conve
 from moot.modules.market_data.application.sql import QueryResult as QueryResult
 from moot.remote.desk import Desk as Desk
 from moot.shared.domain.audit import Verification as Verification
+from moot.shared.domain.claims import Holder as Holder
+from moot.shared.domain.claims import Move as Move
 from moot.shared.domain.errors import AppError as AppError
 from moot.shared.domain.errors import Conflict as Conflict
 from moot.shared.domain.errors import DecisionRejected as DecisionRejected

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
+from moot.modules.coordinator.application.contest import ContestService
 from moot.modules.coordinator.application.replay import ReplayService
 from moot.modules.coordinator.application.research_orchestration_service import ResearchOrchestrationService
 from moot.modules.coordinator.application.session_history import SessionHistory
@@ -155,6 +156,11 @@ class CoordinatorContainer:
             clock=self._clock,
             sessions=self.sessions,
         )
+
+    def contest_service(self) -> ContestService:
+        from moot.modules.debate.application.contest import contest
+
+        return ContestService(self.sessions, self._repository, contest)
 
     def replay_service(self) -> ReplayService:
         return ReplayService(self._engine, self._repository)

@@ -6,14 +6,20 @@ from collections.abc import Mapping
 from typing import Annotated, Literal
 from uuid import UUID
 
-from pydantic import AwareDatetime, BaseModel, Field
+from pydantic import AwareDatetime, BaseModel, Field, StringConstraints, ValidationInfo, field_validator
 
 from moot.shared.domain.experts import Direction, ExpertType
 from moot.shared.domain.messages import Locale
+from moot.shared.domain.validation import Strict, refuse
 
 Side = Literal["for", "against", "neither"]
 Author = Literal["rubric", "llm", "person"]
 Strength = Annotated[float, Field(ge=0, le=1)]
+Said = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500, pattern=r"^\P{C}+$")
+]
+NEEDED = {"strength": "strength", "add": "says"}
+"""By move, what it cannot be without."""
 SIGNS: Mapping[Side, int] = {"for": 1, "against": -1, "neither": 0}
 GRAVE_KINDS = frozenset(
     f"catalyst.{kind}" for kind in ("investigation", "audit_qualified", "delisting", "default", "suspension")
@@ -82,16 +88,23 @@ class ArgumentGraph(BaseModel, frozen=True, extra="forbid"):
     decisive: list[str]
 
 
-class Move(BaseModel, frozen=True, extra="forbid"):
+class Move(Strict):
     """How somebody contests an argument: `strike` a claim, give it another `strength`, or `add` one that attacks or
     supports it; `says` is theirs, and it is as strong as they say, or half.
     """
 
     move: Literal["strike", "strength", "add"]
-    claim: str
-    strength: Strength | None = None
-    says: str | None = None
+    claim: str = Field(min_length=1, max_length=200)
+    strength: Annotated[Strength | None, Field(validate_default=True, allow_inf_nan=False)] = None
+    says: Annotated[Said | None, Field(validate_default=True)] = None
     kind: Literal["attack", "support"] = "attack"
+
+    @field_validator("strength", "says")
+    @classmethod
+    def _what_the_move_needs(cls, value: float | str | None, so_far: ValidationInfo) -> float | str | None:
+        if value is None and NEEDED.get(so_far.data.get("move", "")) == so_far.field_name:
+            raise refuse("missing")
+        return value
 
 
 class PastClaim(BaseModel, frozen=True, extra="forbid"):
@@ -109,7 +122,7 @@ class PastVerdict(BaseModel, frozen=True, extra="forbid"):
     claims: dict[str, PastClaim]
 
 
-class Holder(BaseModel, frozen=True, extra="forbid"):
+class Holder(Strict):
     """Who asks: what they hold and at what cost, how long they mean to, and how much risk they bear.
 
     It changes the advice, never the claims.

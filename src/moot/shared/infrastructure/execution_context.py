@@ -63,6 +63,9 @@ class ExecutionContext(BaseModel, frozen=True):
     began_at: datetime | None = None
     """When the session first ran: what came in later was not there then, whatever moment it is dated."""
     answers: Literal["live", "resume", "replay"] = "live"
+    analyst: Literal["rubric", "llm"] | None = None
+    """Who judges here, whatever the desk is set to; None: as it is set."""
+    fallback: Literal["none", "rubric"] = "none"
     lease_token: int | None = None
     node: str = ""
     feedback: dict[str, Any] | None = None
@@ -91,8 +94,6 @@ class ReplayContext(ExecutionContext):
     """
 
     answers: Literal["live", "resume", "replay"] = "replay"
-    analyst: Literal["rubric", "llm"] | None = None
-    fallback: Literal["none", "rubric"] = "none"
     searched: bool = False
 
 

@@ -115,6 +115,7 @@ def _context(
 ) -> ReplayContext:
     session = past.session
     engines = {(node.result_data or {}).get("engine") for node in past.nodes if not node.reused}
+    engines |= {"rubric"} if session.contest else set()
     return ReplayContext(
         session_id=str(session.id),
         as_of=session.as_of,

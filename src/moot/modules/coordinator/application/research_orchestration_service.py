@@ -2,26 +2,31 @@
 
 import hashlib
 from collections.abc import Mapping
-from datetime import date
+from datetime import date, datetime
 from typing import Any, TypedDict, Unpack
 from uuid import UUID
 
+import structlog
+
 from moot.modules.coordinator.application.dtos.research_dtos import ResearchBody
-from moot.modules.coordinator.application.results import request_again
+from moot.modules.coordinator.application.results import remember, request_again
 from moot.modules.coordinator.application.run import Watch
 from moot.modules.coordinator.application.sessions import Sessions
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest, ResearchResult
-from moot.modules.coordinator.domain.model.session import IdempotencyKey, ResearchSession
+from moot.modules.coordinator.domain.model.session import WHAT_IF, IdempotencyKey, ResearchSession
 from moot.modules.coordinator.domain.ports.permission import SymbolDirectory
 from moot.modules.coordinator.domain.ports.research_orchestration import IResearchOrchestrationPort
 from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
 from moot.modules.coordinator.domain.texts import SAY
+from moot.shared.domain.claims import PastVerdict
 from moot.shared.domain.clock import Clock, SystemClock
-from moot.shared.domain.errors import InvalidInput
+from moot.shared.domain.errors import AppError, InvalidInput
 from moot.shared.domain.moments import freeze
 from moot.shared.domain.symbol import Symbol
 from moot.shared.domain.validation import refuse_field, validate
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
+
+logger = structlog.get_logger(__name__)
 
 ASKED = set(ResearchBody.model_fields)
 LONGEST_KEY = 255
@@ -91,7 +96,8 @@ class ResearchOrchestrationService:
 
     async def _again(self, session_id: UUID, by: By, skip_debate: bool | None) -> Accepted:
         past = await self._repository.past_session(session_id, by.get("workspace", DEFAULT_WORKSPACE))
-        request = request_again(past, skip_debate=skip_debate).model_copy(update=_who(by))
+        who = _who(by) | ({"trigger_source": WHAT_IF} if past.session.contest else {})
+        request = request_again(past, skip_debate=skip_debate).model_copy(update=who)
         return request, _key(by, f"retry {session_id} {skip_debate}")
 
     async def _accept(self, request: ResearchRequest | Mapping[str, Any], by: By) -> Accepted:
@@ -109,8 +115,20 @@ class ResearchOrchestrationService:
             raise refuse_field("after_as_of", "options.technical_analyst.analysis_date", analysed)
         if directory is not None:
             await directory.company(symbol, as_of=as_of)
-        meant = body.model_dump() | {"symbol": symbol.text, "as_of": as_of}
-        return ResearchRequest(**meant, **given), _key(by, body.model_dump_json())
+        meant = dict(body) | {"symbol": symbol.text, "as_of": as_of}
+        request = ResearchRequest(**meant, **given)
+        if not request.skip_debate and request.previous is None:
+            request = request.model_copy(update={"previous": await self._look_back(request, as_of)})
+        return request, _key(by, body.model_dump_json())
+
+    async def _look_back(self, request: ResearchRequest, as_of: datetime) -> PastVerdict | None:
+        """The last verdict on the symbol; research goes on without where that is not to be had."""
+        try:
+            last = await self._repository.last_judged(request.workspace_id, request.symbol, as_of)
+        except AppError as e:
+            logger.warning("no look at the last verdict", symbol=request.symbol, error=str(e))
+            return None
+        return remember(last, request.locale) if last else None
 
 
 def _who(by: By) -> dict[str, Any]:

@@ -17,6 +17,8 @@ from moot.modules.coordinator.domain.dtos.research_dtos import (
 from moot.modules.coordinator.domain.exceptions import Abstention, SessionNotRetryable
 from moot.modules.coordinator.domain.model.enums import ExpertType
 from moot.modules.coordinator.domain.model.session import (
+    WHAT_IF,
+    Judged,
     NodeExecution,
     OverallStatus,
     Past,
@@ -24,6 +26,7 @@ from moot.modules.coordinator.domain.model.session import (
     VerdictStatus,
 )
 from moot.modules.coordinator.domain.texts import SAY
+from moot.shared.domain.claims import SIGNS, Move, PastClaim, PastVerdict
 from moot.shared.domain.messages import Locale, Message
 from moot.shared.domain.symbol import Symbol
 from moot.shared.domain.texts import SAY as COMMON
@@ -172,10 +175,12 @@ def _explain_ending(
 
 def request_of(session: ResearchSession, nodes: Iterable[NodeExecution]) -> ResearchRequest:
     """What the session was asked."""
-    reused = _results(node for node in nodes if node.reused)
+    taken_over = [node for node in nodes if node.reused]
+    reused = _results(taken_over)
     return ResearchRequest(
         **session.pick_asked(),
         pre_populated_results=_answers(reused) or None,
+        failures=_failures(taken_over) or None,
         debate_outcome=reused.get("debate"),
     )
 
@@ -198,6 +203,7 @@ def request_again(past: Past, *, skip_debate: bool | None = None) -> ResearchReq
             "experts": owing,
             "skip_debate": skip_debate,
             "pre_populated_results": reused,
+            "failures": _failures(node for node in past.nodes if node.reused) or None,
             "debate_outcome": None if owing else found.get("debate"),
             "parent_session_id": session.id,
             "retry_count": session.retry_count + 1,
@@ -205,26 +211,75 @@ def request_again(past: Past, *, skip_debate: bool | None = None) -> ResearchReq
     )
 
 
+def request_what_if(past: Past, moves: Sequence[Move], debate: dict[str, Any]) -> ResearchRequest:
+    """The same question to the judge alone, on that debate; the experts have said what they had to say."""
+    return request_of(past.session, ()).model_copy(
+        update={
+            "experts": [],
+            "skip_debate": False,
+            "pre_populated_results": _answers(_results(past.nodes)),
+            "failures": _failures(past.nodes) or None,
+            "debate_outcome": debate,
+            "parent_session_id": past.session.id,
+            "retry_count": 0,
+            "contest": list(moves),
+            "trigger_source": WHAT_IF,
+        }
+    )
+
+
+def remember(judged: Judged, locale: Locale) -> PastVerdict | None:
+    """A verdict as the next one on the symbol looks back at it; None of one that no argument is kept of."""
+    argument = judged.debate.get("argument")
+    if not argument:
+        return None
+    return PastVerdict(
+        session_id=judged.session_id,
+        as_of=judged.as_of,
+        action=judged.verdict["action"],
+        confidence=judged.verdict["confidence"],
+        claims={
+            claim["id"]: PastClaim(
+                pull=SIGNS[claim["side"]] * argument["strengths"][claim["id"]],
+                says={locale: claim["says"][locale]} if locale in claim["says"] else claim["says"],
+            )
+            for claim in argument["claims"]
+        },
+    )
+
+
 def copy_reused(request: ResearchRequest, session_id: UUID, now: datetime) -> Iterator[NodeExecution]:
     """Reused results as rows of the session that reuses them, so that it can be retried without its parents."""
     debate = {"debate": request.debate_outcome} if request.debate_outcome else {}
-    for node_type, result in {**(request.pre_populated_results or {}), **debate}.items():
+    results = {**(request.pre_populated_results or {}), **debate}
+    rows: dict[str, dict[str, Any]] = {
+        name: {"status": "success", **to_columns(result)} for name, result in results.items()
+    }
+    rows |= {name: {"status": "failed", **why} for name, why in (request.failures or {}).items()}
+    for node_type, row in rows.items():
         yield NodeExecution(
             id=uuid4(),
             session_id=session_id,
             node_type=node_type,
-            status="success",
             reused=True,
             started_at=now,
             completed_at=now,
             duration_ms=0,
-            **to_columns(result),
+            **row,
         )
 
 
 def _results(nodes: Iterable[NodeExecution]) -> Results:
     """Of those that had one, by node."""
     return {node.node_type: from_columns(node) for node in nodes if node.status == "success"}
+
+
+def _failures(nodes: Iterable[NodeExecution]) -> dict[str, dict[str, str | None]]:
+    return {
+        node.node_type: {"error_type": node.error_type, "error_message": node.error_message}
+        for node in nodes
+        if node.status == "failed" and node.node_type in EXPERTS
+    }
 
 
 def _answers(found: Results) -> Results:

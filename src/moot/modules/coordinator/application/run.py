@@ -90,6 +90,7 @@ class Run:
             caller=session.requested_by or "",
             began_at=session.created_at,
             answers="live" if self.recorded is None else "resume",
+            analyst="rubric" if session.contest else None,
             lease_token=self.lease_token,
             asked=session,
             run=self,

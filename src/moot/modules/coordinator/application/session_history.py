@@ -49,7 +49,7 @@ class NodeProgress(BaseModel, frozen=True):
 
 class SessionDetail(ResearchSession):
     """A session with its nodes, in the order in which they started; `retries` are the sessions that retried it,
-    oldest first; of very many, the newest page.
+    `what_ifs` those that contest it, oldest first; of very many, the newest page.
 
     Where it waits for a person, `reason` says for what, and `escalation_id` under which number.
     """
@@ -57,6 +57,7 @@ class SessionDetail(ResearchSession):
     nodes: list[NodeExecution]
     progress: list[NodeProgress]
     retries: list[UUID]
+    what_ifs: list[UUID] = Field(default_factory=list)
     notices: list[str]
     escalation_id: UUID | None = None
 
@@ -125,14 +126,15 @@ class SessionHistory:
         children = SessionFilter(
             workspace_id=workspace_id, parent_session_id=session_id, page_size=MOST_PER_PAGE
         )
-        retries = (await self._repository.list_sessions(children)).items
+        following = list(reversed((await self._repository.list_sessions(children)).items))
         waits = session.status == "waiting"
         needed = await self._policy().waits_for(session_id, workspace_id) if waits else None
         return SessionDetail(
             **session.model_dump() | (needed.asked(session.locale) if needed else {}),
             nodes=nodes,
             progress=progress_of(session, events),
-            retries=[retry.id for retry in reversed(retries)],
+            retries=[child.id for child in following if child.retry_count],
+            what_ifs=[child.id for child in following if not child.retry_count],
             notices=notices(session.symbol, session.locale),
         )
 

@@ -86,6 +86,10 @@ class SessionNotRetryable(OfSession, InvalidInput, code="SESSION_NOT_RETRYABLE")
     """A retry would have nothing to run."""
 
 
+class NothingToContest(OfSession, InvalidInput, code="NOTHING_TO_CONTEST"):
+    """Nothing was argued in it, or by a version that kept no argument."""
+
+
 class KeyReused(OfSession, Conflict, code="IDEMPOTENCY_KEY_REUSED"):
     """The key stands for a question other than the one that is asked now."""
 

@@ -14,8 +14,10 @@ from sqlalchemy.exc import IntegrityError
 from moot.modules.coordinator.domain.exceptions import KeyReused, KeyTaken
 from moot.modules.coordinator.domain.model.session import (
     GOING_ON,
+    WHAT_IF,
     Asked,
     IdempotencyKey,
+    Judged,
     NodeExecution,
     ResearchSession,
     SessionEvent,
@@ -39,7 +41,7 @@ from moot.shared.infrastructure.transactions import transaction
 
 logger = structlog.get_logger(__name__)
 
-ROW = ResearchSessionRow
+ROW, NODES = ResearchSessionRow, NodeExecutionRow
 COLUMNS = set(ROW.__table__.columns.keys())
 NAMES = {name: field.alias or name for name, field in ResearchSession.model_fields.items()}
 LOOSE = {name for name in NAMES if NAMES[name] not in COLUMNS}
@@ -58,6 +60,8 @@ SESSION_KINDS = (SESSION, SESSION_END, NODE, EVENT, ANSWER)
 COUNT = Kind("count", ROW, ())
 """Has no link of its own."""
 
+LOOKED_BACK = 20
+"""Verdicts on a symbol among which the one of the latest moment is looked for: they may be asked in any order."""
 TO_DO = ROW.status.in_(GOING_ON)
 
 
@@ -163,6 +167,29 @@ class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
         async with transaction(self._database.session) as db:
             row = await db.scalar(wanted)
         return _session(row) if row else None
+
+    async def last_judged(self, workspace_id: str, symbol: str, as_of: datetime) -> Judged | None:
+        own = (ROW.workspace_id == workspace_id, ROW.symbol == symbol, ROW.trigger_source != WHAT_IF)
+        reached = (
+            select(ROW.id, ROW.as_of, ROW.created_at)
+            .where(*own, ROW.verdict_status == "judged", ROW.as_of <= as_of)
+            .order_by(ROW.created_at.desc(), ROW.id.desc())
+            .limit(LOOKED_BACK)
+            .subquery()
+        )
+        last = (
+            select(reached).order_by(reached.c.as_of.desc(), reached.c.created_at.desc()).limit(1).subquery()
+        )
+        its_nodes = (NODES.session_id == last.c.id, NODES.status == "success")
+        found = select(last.c.id, last.c.as_of, NODES.node_type, NODES.result_data).where(
+            *its_nodes, NODES.node_type.in_(("debate", "judge"))
+        )
+        async with transaction(self._database.session) as db:
+            rows = (await db.execute(found)).all()
+        results = {row.node_type: row.result_data for row in rows}
+        if len(results) < 2:
+            return None
+        return Judged(rows[0].id, rows[0].as_of, results["debate"], results["judge"])
 
     async def list_sessions(self, wanted: SessionFilter) -> SessionPage:
         conditions = list(_conditions(wanted))

@@ -33,7 +33,7 @@ from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.grounding import Grounding, ground, mark_reported
 from moot.shared.domain.messages import Locale, Message
 from moot.shared.domain.texts import SAY as COMMON
-from moot.shared.infrastructure.execution_context import current_context, current_replay, tell_retry
+from moot.shared.infrastructure.execution_context import current_context, tell_retry
 
 logger = structlog.get_logger(__name__)
 
@@ -194,11 +194,11 @@ class EngineChoice:
             return await by_rule()
 
     def _settings(self) -> tuple[Analyst, Fallback]:
-        """The desk's; on replay the session's."""
-        replay = current_replay()
-        if replay is None or replay.analyst is None:
+        """The session's, on replay or where it has its own; else the desk's."""
+        context = current_context()
+        if context.analyst is None:
             return self._analyst, self._fallback
-        return replay.analyst, replay.fallback
+        return context.analyst, context.fallback
 
 
 def _last_time(locale: Locale) -> list[ChatMessage]:

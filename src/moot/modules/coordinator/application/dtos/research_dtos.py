@@ -15,6 +15,7 @@ from moot.modules.coordinator.domain.dtos.research_dtos import (
 )
 from moot.modules.coordinator.domain.model.enums import ExpertType
 from moot.modules.coordinator.domain.model.session import Question
+from moot.shared.domain.claims import Holder
 from moot.shared.domain.messages import Locale
 from moot.shared.domain.moments import Day
 from moot.shared.domain.symbol import Symbol
@@ -76,6 +77,8 @@ class Asking(TypedDict, total=False):
     skip_debate: bool
     as_of: date | datetime | str | None
     locale: Locale | None
+    rounds: int | None
+    holder: Holder | Mapping[str, Any] | None
     max_cost: float | None
 
 

@@ -22,13 +22,16 @@ class ResearchRequest(Asked):
 
     as_of: AwareDatetime | None = None
     pre_populated_results: dict[str, Any] | None = None
+    failures: dict[str, dict[str, str | None]] | None = None
+    """By expert, `error_type` and `error_message` of those who failed and are not asked again."""
     debate_outcome: dict[str, Any] | None = None
     """Of a debate that need not be held again."""
 
     @property
     def panel(self) -> list[ExpertType]:
-        """Everybody whose answer counts: those who gave it before, and those who are asked."""
-        return list(dict.fromkeys([*map(ExpertType, self.pre_populated_results or {}), *self.experts]))
+        """Everybody whose answer counts: those who gave it before, or owed it, and those who are asked."""
+        before = map(ExpertType, [*(self.pre_populated_results or {}), *(self.failures or {})])
+        return list(dict.fromkeys([*before, *self.experts]))
 
 
 class Part(dict[str, Any]):

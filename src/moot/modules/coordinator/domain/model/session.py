@@ -20,6 +20,8 @@ SessionStatus = Literal["queued", "running", "waiting", "completed", "partial", 
 VerdictAction = Literal["BUY", "SELL", "HOLD"]
 GOING_ON: tuple[SessionStatus, ...] = ("queued", "running")
 """Somebody runs them, or should."""
+WHAT_IF = "contest"
+"""What a session is started by that contests another: it never counts as a verdict on its symbol."""
 UNFINISHED: tuple[SessionStatus, ...] = (*GOING_ON, "waiting")
 NodeStatus = Literal["success", "failed", "skipped"]
 Called = Literal["models", "others"]
@@ -67,7 +69,7 @@ class Asked(Question):
 
     def pick_asked(self) -> dict[str, Any]:
         """This much of it, for another model that has it too."""
-        return self.model_dump(include=set(Asked.model_fields), by_alias=False)
+        return {name: getattr(self, name) for name in Asked.model_fields}
 
     @property
     def node_types(self) -> list[str]:
@@ -138,6 +140,15 @@ class Past(NamedTuple):
 
     session: ResearchSession
     nodes: Sequence[NodeExecution]
+
+
+class Judged(NamedTuple):
+    """A session with a verdict: what was argued in it and what was ruled, as their nodes left it."""
+
+    session_id: UUID
+    as_of: AwareDatetime
+    debate: Mapping[str, Any]
+    verdict: Mapping[str, Any]
 
 
 class IdempotencyKey(NamedTuple):

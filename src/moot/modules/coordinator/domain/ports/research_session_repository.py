@@ -9,6 +9,7 @@ from moot.modules.coordinator.domain.exceptions import SessionNotFound, SessionR
 from moot.modules.coordinator.domain.model.session import (
     Called,
     IdempotencyKey,
+    Judged,
     NodeExecution,
     Past,
     ResearchSession,
@@ -79,6 +80,10 @@ class IResearchSessionRepository(Leases):
         if session is None:
             raise SessionNotFound(session_id)
         return session
+
+    async def last_judged(self, workspace_id: str, symbol: str, as_of: datetime) -> Judged | None:
+        """The verdict of the latest moment up to that one, of those that were reached last. No what-if is one."""
+        return None
 
     async def past_session(self, session_id: UUID, workspace_id: str) -> Past:
         """Raises `SessionNotFound`, or `SessionRunning` until it has ended."""

@@ -27,7 +27,7 @@ def initial_state(request: ResearchRequest) -> ResearchGraphState:
         "selected_experts": [expert.value for expert in request.experts],
         "options": request.options,
         "results": dict(request.pre_populated_results or {}),
-        "errors": {},
+        "errors": {name: why["error_message"] or "" for name, why in (request.failures or {}).items()},
         "overall_status": "failed",
         "debate_outcome": request.debate_outcome or {},
         "verdict": {},

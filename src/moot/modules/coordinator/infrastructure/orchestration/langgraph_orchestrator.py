@@ -17,6 +17,7 @@ from moot.modules.coordinator.infrastructure.orchestration.graph_state import (
     ResearchGraphState,
     initial_state,
 )
+from moot.shared.domain.errors import AppError
 from moot.shared.infrastructure.execution_context import current_context
 
 
@@ -38,5 +39,7 @@ class LangGraphResearchOrchestrator(IResearchOrchestrationPort):
             graph = build_research_graph(self._gateway, *after, layers=self._layers)
             self._graphs[request.skip_debate] = graph
         with current_context().active() as context:
+            for name, why in (request.failures or {}).items():
+                context.tally.failures[name] = AppError(why["error_message"] or "", code=why["error_type"])
             final = await self._graphs[request.skip_debate].ainvoke(initial_state(request))
             return conclude(request, cast(ResearchGraphState, final), context.tally.failures)

@@ -3,13 +3,14 @@ the answer but not at any price, or only for a receipt."""
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Header, Path, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import Field, StrictBool
 
+from moot.modules.coordinator.application.contest import ContestBody, ContestResult
 from moot.modules.coordinator.application.dtos.research_dtos import ResearchBody, ResearchResult
 from moot.modules.coordinator.application.research_orchestration_service import ResearchOrchestrationService
 from moot.modules.coordinator.application.session_history import ResearchSession, SessionHistory, Started
@@ -20,6 +21,7 @@ from moot.shared.presentation.caller import Caller, Reader, Workspace, reader_of
 from moot.shared.presentation.errors import refusals
 
 router = APIRouter(prefix="/coordinator")
+T = TypeVar("T")
 
 FURTHER = ("events", "report", "decisions", "cancel")
 
@@ -71,7 +73,7 @@ Prefer = Annotated[str | None, Header(description="respond-async: as mode async 
 
 
 RECEIPT: dict[int | str, dict[str, Any]] = {
-    202: {"model": Started, "description": "accepted; it runs in the background"}
+    202: {"model": Started, "description": "accepted; it runs in the background, or waits for a person"}
 }
 
 
@@ -98,11 +100,11 @@ class Order:
         by = {"workspace": self.workspace, "requested_by": self.caller}
         mode = self._mode(mode)
         if mode == "sync":
-            return await self._wait(now(*asked, **more, **by))
+            return await self.wait(now(*asked, **more, **by))
         session = await later(*asked, **more, **by, idempotency_key=self.idempotency_key)
         if mode == "async":
             return self._receipt(session.id, session.status)
-        return await self._wait(self.coordinator.sessions.outcome(session.id, self.workspace))
+        return await self.wait(self.coordinator.sessions.outcome(session.id, self.workspace))
 
     def _mode(self, mode: Mode) -> Mode:
         """Who names a key will ask again after a broken line: they must find their session, not a cancelled one."""
@@ -111,7 +113,8 @@ class Order:
             return "async"
         return "detached" if mode == "sync" and self.idempotency_key is not None else mode
 
-    async def _wait(self, work: Coroutine[Any, Any, ResearchResult]) -> ResearchResult | Response:
+    async def wait(self, work: Coroutine[Any, Any, T]) -> T | Response:
+        """What `work` comes to; where a person has to decide first, a receipt."""
         try:
             return await unless_gone(self.request, work)
         except SessionWaiting as e:
@@ -200,4 +203,28 @@ async def retry(
     """Opens a new session, as of the same moment, and answers with it; what had succeeded is reused."""
     return await order.answer(
         body.mode, service.retry, service.start_retry, one.about[0], skip_debate=body.skip_debate
+    )
+
+
+@router.post(
+    "/research/sessions/{session_id}/contest",
+    tags=["sessions"],
+    summary="What the verdict would be if claims were struck, weighed otherwise, or answered",
+    response_model=ContestResult,
+    responses=RECEIPT
+    | refusals(
+        {
+            400: "there is no such claim, the move cannot be made, or nothing was argued in that session",
+            404: "there is no such session",
+            409: "the session is still running",
+        }
+    ),
+)
+async def contest(one: OneSession, body: ContestBody, order: Ordered) -> ContestResult | Response:
+    """Weighs the argument on record again and has it ruled on by the rules, without a model. What comes of it is a
+    session of its own, linked to the one it contests; it never counts as a verdict on the symbol."""
+    session_id, workspace = one.about
+    contesting = order.coordinator.contest_service().contest
+    return await order.wait(
+        contesting(session_id, body.moves, workspace=workspace, requested_by=order.caller)
     )
