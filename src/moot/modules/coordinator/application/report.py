@@ -11,7 +11,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from moot.modules.coordinator.application.report_case import MOST_DECISIVE, Case, Data
-from moot.modules.coordinator.application.report_opening import Writer, name_company
+from moot.modules.coordinator.application.report_opening import Writer, name_claim, name_company
 from moot.modules.coordinator.application.report_opening import tell_ruling as _tell_ruling
 from moot.modules.coordinator.application.report_page import BREAK, Pen, SvgPen, make_page
 from moot.modules.coordinator.application.report_words import Wording
@@ -107,17 +107,22 @@ class Report(Writer):
         on_first_page = [*self.case.reasons, *self.case.decisive[:MOST_DECISIVE]]
         words = self.say("report.above") if claim in on_first_page else self.quote(claim)
         mark = " ◆" if claim in self.case.decisive else ""
-        return BREAK.join([f"`{claim.id}`{mark} {words}", *map(self._answer, self.case.answers(claim))])
+        return BREAK.join(
+            [f"{name_claim(claim.id)}{mark} {words}", *map(self._answer, self.case.answers(claim))]
+        )
 
     def _answer(self, relation: Relation) -> str:
         why = relation.why.get(self.say.locale) or next(iter(relation.why.values()), "")
-        how = self.say(f"report.{relation.kind}", claim=f"`{escape(relation.source)}`")
+        how = self.say(f"report.{relation.kind}", claim=name_claim(relation.source))
         return f"↳ {self.item(how, told) if (told := self.told.once(why)) else how}"
 
     def _rests(self, claim: Claim) -> str:
         """The numbers it cites, and where they stand in the table of numbers; titles are in its words."""
         cited = [self.case.facts[id_] for id_ in claim.evidence if id_ in self.case.facts]
-        values = ("" if isinstance(f["value"], str) else self.say.value(f["value"], f["unit"]) for f in cited)
+        values = (
+            "" if isinstance(f["value"], str) else self.say.value(f["value"], f.get("unit", ""))
+            for f in cited
+        )
         places = (f"[{self._places[_series(fact['id'])]}]" for fact in cited)
         return " · ".join(f"{value} {place}".lstrip() for value, place in zip(values, places, strict=True))
 
@@ -144,7 +149,7 @@ class Report(Writer):
                 escape(self.say.measure(name.partition(".")[2])),
                 " · ".join(self._value(fact, name) for fact in facts),
                 max(map(self.case.day_of, facts)),
-                " ".join(f"`{id_}`" for id_ in citing),
+                " ".join(map(name_claim, citing)),
             ]
 
     def _value(self, fact: Data, series: str) -> str:
@@ -154,7 +159,7 @@ class Report(Writer):
             told = any(value in claim.text(self.say.locale) for claim in self.case.claims.values())
             return f"{'' if told else self.told.once(value)} {escape(fact['source'])}".lstrip()
         member = fact["id"].removeprefix(series).lstrip(".")
-        shown = self.say.value(value, fact["unit"])
+        shown = self.say.value(value, fact.get("unit", ""))
         return shown if member.isdecimal() else f"{escape(member)} {shown}".lstrip()
 
     def _risks(self) -> Iterator[str]:

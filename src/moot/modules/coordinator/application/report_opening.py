@@ -1,5 +1,6 @@
 """The first page of a report: what, how sure, at which price; why, what decides it and what would change it."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 
 from moot.modules.coordinator.application.report_case import MOST_DECISIVE, Case, Data
@@ -10,6 +11,7 @@ from moot.shared.domain.markdown import escape
 
 LEVELS = ("entry_strategy", "stop_loss", "take_profit", "time_horizon")
 MOST_MOVED = 5
+UNSAFE = re.compile(r"[^\w.:-]")
 
 
 def name_company(case: Case, say: Wording, spell: Callable[[str], str] = escape) -> str:
@@ -19,6 +21,11 @@ def name_company(case: Case, say: Wording, spell: Callable[[str], str] = escape)
         if case.name
         else case.result.symbol
     )
+
+
+def name_claim(id_: str) -> str:
+    """As code, and with no sign that could end it."""
+    return f"`{UNSAFE.sub('', id_)}`"
 
 
 def number(name: str, lines: Sequence[str], point: str) -> Iterator[tuple[str, str]]:
@@ -52,7 +59,7 @@ class Writer:
         self.told = Told({claim.id: claim.text(say.locale) for claim in case.claims.values()}, spell)
 
     def state(self, claim: Claim) -> str:
-        return f"{self.weigh(claim)} · {self.quote(claim)} `{claim.id}`"
+        return f"{self.weigh(claim)} · {self.quote(claim)} {name_claim(claim.id)}"
 
     def quote(self, claim: Claim) -> str:
         words = self.spell(claim.text(self.say.locale))
@@ -120,7 +127,7 @@ class Writer:
         for claim in found[:MOST_DECISIVE]:
             if claim in reasons:
                 again = self.say("report.reason", number=reasons.index(claim) + 1)
-                yield f"{self.weigh(claim)} · {again} `{claim.id}`"
+                yield f"{self.weigh(claim)} · {again} {name_claim(claim.id)}"
             else:
                 yield self.state(claim)
         if len(found) > MOST_DECISIVE:
@@ -134,4 +141,4 @@ class Writer:
             pulls = [
                 f"{moved[when]:+.2f}" if moved[when] is not None else "—" for when in ("before", "after")
             ]
-            yield self.item(words or f"`{self.spell(moved['claim'])}`", " → ".join(pulls))
+            yield self.item(words or name_claim(moved["claim"]), " → ".join(pulls))
