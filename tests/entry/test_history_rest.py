@@ -234,7 +234,7 @@ async def test_the_report_of_a_chinese_session_is_chinese_to_every_reader(client
     path = f"{SESSIONS}/{answer['session_id']}/report"
     page = await client.get(path, headers={"accept": "text/html"})
     assert '<html lang="zh-CN">' in page.text
-    assert "<h1>研究报告：900001.DEMO</h1>" in page.text
+    assert "<h1>研究报告：幻山酒业（900001.DEMO）</h1>" in page.text
 
 
 async def test_a_report_that_cannot_be_given_says_why(client):

@@ -209,7 +209,7 @@ class TechnicalAnalystService(ExpertService[TechnicalSnapshot, TechnicalResult])
             **self._sources.indicators(bars),
         )
         report = await self._report(case, snapshot, cite(self.expert.prefix, snapshot, bars[-1]))
-        closes = [(bar.trade_date.isoformat(), round(bar.close, 2)) for bar in bars[-CHARTED_DAYS:]]
+        closes = [[bar.trade_date.isoformat(), round(bar.close, 2)] for bar in bars[-CHARTED_DAYS:]]
         return report | {"price_series": closes}
 
 
