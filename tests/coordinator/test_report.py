@@ -269,7 +269,7 @@ def test_what_was_told_is_left_out_and_a_claim_is_its_id() -> None:
     [([1.0], "▅"), ([2.0, 2.0], "▅▅"), ([1.0, 2.0, 3.0], "▁▅█"), ([float(n) for n in range(96)], None)],
 )
 def test_a_line_of_prices_fits_whatever_there_is(closes: list[float], line: str | None) -> None:
-    drawn = Pen().chart([("2026-06-30", close) for close in closes], [])
+    drawn = Pen().chart([("2026-06-30", close) for close in closes], {})
     assert line is None or drawn == line
     assert len(drawn) <= 48
     assert drawn[-1] == ("█" if len(set(closes)) > 1 else "▅")
@@ -350,7 +350,7 @@ class TestAPage:
         assert page.count('<svg class="chart"') == 1
         assert page.count('<svg class="bar"') == 6, "two reasons, what decides it, and each of three claims"
         assert 'width="15.0"' in page
-        assert "13.00</text>" in page
+        assert "Target 13.00</text>" in page
         assert "script" not in page
         assert "\U000f0001" not in page
         brief = render_page(a_result(argued()), "brief")

@@ -94,8 +94,11 @@ class Writer:
         days = self.case.prices
         if not days:
             return []
-        levels = self.case.verdict.get("levels") or {}
-        drawn = self.pen.chart(days, [level for name in ("stop", "target") if (level := levels.get(name))])
+        known, names = self.case.verdict.get("levels") or {}, {"stop": "stop_loss", "target": "take_profit"}
+        levels = {
+            self.say(f"report.{name}"): known[level] for level, name in names.items() if known.get(level)
+        }
+        drawn = self.pen.chart(days, levels)
         low, high = (self.say.value(end(close for _, close in days), "CNY") for end in (min, max))
         return [drawn, self.say("report.prices", first=days[0][0], last=days[-1][0], low=low, high=high)]
 

@@ -36,7 +36,7 @@ class Pen:
         full, half = divmod(round(2 * CELLS * strength), 2)
         return FULL * full + HALF * half + EMPTY * (CELLS - full - half)
 
-    def chart(self, days: Sequence[Day], levels: Sequence[float]) -> str:
+    def chart(self, days: Sequence[Day], levels: Mapping[str, float]) -> str:
         """A sparkline; of more closes than it has room for, every so many."""
         step = max(1, -(-len(days) // MOST_TICKS))
         shown = [close for _, close in days[::-1][::step]][::-1]
@@ -57,7 +57,7 @@ class SvgPen(Pen):
             f'<rect class="{COLOURS[side]}" width="{60 * strength:.1f}" height="8" rx="2"></rect></svg>'
         )
 
-    def chart(self, days: Sequence[Day], levels: Sequence[float]) -> str:
+    def chart(self, days: Sequence[Day], levels: Mapping[str, float]) -> str:
         return self._keep(_chart(days, levels))
 
     def _keep(self, drawing: str) -> str:
@@ -70,12 +70,12 @@ def _part(value: float, low: float, high: float) -> float:
     return (value - low) / (high - low) if high > low else 0.5
 
 
-def _chart(days: Sequence[Day], levels: Sequence[float]) -> str:
+def _chart(days: Sequence[Day], levels: Mapping[str, float]) -> str:
     closes = [close for _, close in days]
     low, high = min(closes), max(closes)
     room = (high - low) / 2 or 1.0
-    near = [level for level in levels if low - room <= level <= high + room]
-    low, high = min([low, *near]), max([high, *near])
+    near = {name: level for name, level in levels.items() if low - room <= level <= high + room}
+    low, high = min([low, *near.values()]), max([high, *near.values()])
 
     def height(price: float) -> float:
         return MARGIN + (HEIGHT - 2 * MARGIN) * (1 - _part(price, low, high))
@@ -84,8 +84,8 @@ def _chart(days: Sequence[Day], levels: Sequence[float]) -> str:
     line = " ".join(f"{n * step:.1f},{height(close):.1f}" for n, close in enumerate(closes))
     marks = "".join(
         f'<line class="level" x1="0" x2="{WIDTH}" y1="{height(level):.1f}" y2="{height(level):.1f}"></line>'
-        f'<text x="4" y="{height(level) - 4:.1f}">{level:,.2f}</text>'
-        for level in near
+        f'<text x="4" y="{height(level) - 4:.1f}">{escape(name)} {level:,.2f}</text>'
+        for name, level in near.items()
     )
     label = f"{days[0][0]} – {days[-1][0]}: {closes[0]:,.2f} – {closes[-1]:,.2f}"
     return (
