@@ -1,26 +1,16 @@
 """Looking back: every way to look through the history, the answer of a past session, and its report as a page."""
 
-import json
-from collections import Counter
 from datetime import UTC, date, datetime, timedelta
-from html.parser import HTMLParser
 from typing import Any
 from uuid import uuid4
 
 import pytest
-from markdown_it import MarkdownIt
 from sqlalchemy import text, update
 
-from moot.modules.coordinator.application.report import (
-    Wording,
-    render_page,
-    render_report,
-    spending,
-    to_html,
-)
+from moot.modules.coordinator.application.report import Wording, spending
 from moot.modules.coordinator.application.results import past_result
 from moot.modules.coordinator.application.session_history import SessionFilter, SessionHistory, SessionQuery
-from moot.modules.coordinator.domain.dtos.research_dtos import ModelUsage, ResearchResult
+from moot.modules.coordinator.domain.dtos.research_dtos import ModelUsage
 from moot.modules.coordinator.infrastructure.session_repository import (
     SqlResearchSessionRepository,
 )
@@ -31,7 +21,7 @@ from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.audit_verification import verify
 from moot.shared.infrastructure.database import Database
 from tests.coordinator.test_session_repository import DESK, NOON, a_node, a_session
-from tests.fakes.coordinator import MACRO, OUTCOME, TECHNICAL, VERDICT
+from tests.fakes.coordinator import MACRO, TECHNICAL
 
 
 @pytest.fixture
@@ -262,104 +252,6 @@ class TestAPastResult:
         call = {"origin": "live", "status": "success", "total_tokens": tokens, "cost": None}
         result = past_result(a_session(status="completed"), [], [call], "CNY")
         assert spending(result, Wording("en-US")).endswith(f"cost: {why}.")
-
-
-class Tags(HTMLParser):
-    """What a browser would see of a page."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.seen: set[str] = set()
-        self.attributes: dict[str, str | None] = {}
-        self.said = ""
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.seen.add(tag)
-        self.attributes |= dict(attrs)
-
-    def handle_data(self, data: str) -> None:
-        self.said += data
-
-
-HOSTILE = """<script>alert(1)</script>
-# <img src=x onerror=alert(2)>
-- <svg onload=alert(3)>
-> <iframe src="javascript:alert(4)">
-| <b onclick=alert(5)> | `</td><script>` |
-[click](javascript:alert(6)) **<a href='x'>** &lt;script&gt; " onload="alert(7)"""
-
-
-class TestAPage:
-    @pytest.fixture
-    def result(self) -> ResearchResult:
-        session = a_session(status="completed", verdict_status="judged", locale="en-US")
-        verdict = {**VERDICT, "reasoning": HOSTILE, "risk_warnings": [HOSTILE], "narrative_report": HOSTILE}
-        nodes = [
-            a_node(session.id, status="failed", error_message=HOSTILE),
-            a_node(session.id, node_type="judge", result_data=verdict),
-        ]
-        return past_result(session, nodes, [], "")
-
-    def test_keeps_hostile_text_as_text(self, result: ResearchResult) -> None:
-        page = Tags(render_page(result))
-        assert page.seen.isdisjoint({"script", "img", "svg", "iframe", "b", "a"})
-        assert page.attributes.keys() == {"lang", "charset", "name", "content"}
-        assert "<script>alert(1)</script>" in page.said
-        assert "<img src=x onerror=alert(2)>" in page.said
-        assert "&lt;script&gt;" in page.said
-
-    def test_is_made_of_markdown_in_which_nothing_of_theirs_is_markup(self, result: ResearchResult) -> None:
-        """As any reader of Markdown would see it, one that knows HTML, links and tables."""
-        outcome = {**OUTCOME, "conflict_resolution": HOSTILE, "key_disagreements": [HOSTILE]}
-        outcome |= {"bull_case": {**OUTCOME["bull_case"], "supporting_arguments": [HOSTILE, "a | b <br> c"]}}
-        written = render_report(result.model_copy(update={"debate_outcome": outcome}))
-        said = json.dumps(HOSTILE)[1:-1]
-        plain = ResearchResult.model_validate_json(result.model_dump_json().replace(said, "plain"))
-        tame = render_report(plain.model_copy(update={"debate_outcome": OUTCOME}))
-        reader = MarkdownIt("commonmark", {"html": True}).enable("table")
-
-        def kinds(markdown: str) -> Counter[str]:
-            tokens = [token for block in reader.parse(markdown) for token in (block, *(block.children or []))]
-            return Counter(token.type for token in tokens)
-
-        seen = kinds(written)
-        assert seen["html_block"] == seen["link_open"] == seen["image"] == 0
-        for kind in ("heading_open", "td_open", "tr_open", "table_open", "blockquote_open", "code_inline"):
-            assert seen[kind] == kinds(tame)[kind], kind
-        assert seen["html_inline"] == written.count("<br>")
-        assert written.count("<") == written.count("<br>")
-        assert "a \\| b &lt;br> c" in written
-        assert "a | b <br> c" in Tags(to_html(written)).said
-
-    def test_is_whole_and_says_its_language(self, result: ResearchResult) -> None:
-        page = render_page(result)
-        assert page.startswith('<!doctype html>\n<html lang="en-US">')
-        assert "<title>Research report: 900001.DEMO</title>" in page
-        assert "<strong>BUY</strong> · position 20% · confidence 66%" in page
-        assert "not investment advice" in page
-        assert "http" not in page
-
-    @pytest.mark.parametrize(
-        ("markdown", "html"),
-        [
-            ("# A\n## B", "<h1>A</h1>\n<h2>B</h2>"),
-            ("> one\n> two", "<blockquote>\n<p>one<br>\ntwo</p>\n</blockquote>"),
-            ("- a\n- **b**", "<ul>\n<li>a</li>\n<li><strong>b</strong></li>\n</ul>"),
-            ("one\ntwo\n\nthree", "<p>one<br>\ntwo</p>\n<p>three</p>"),
-            ("*so* `x*y*z` 2 * 3 * 4", "<p><em>so</em> <code>x*y*z</code> 2 * 3 * 4</p>"),
-            (
-                "|  | Bull |\n| --- | --- |\n| a \\| b | c<br>d |",
-                "<table>\n<thead>\n<tr>\n<th></th>\n<th>Bull</th>\n</tr>\n</thead>\n"
-                "<tbody>\n<tr>\n<td>a | b</td>\n<td>c<br>d</td>\n</tr>\n</tbody>\n</table>",
-            ),
-            ("[a](http://b) <http://b> ![c](d)", "<p>[a](http://b) &lt;http://b&gt; ![c](d)</p>"),
-            ("<img src=x>", "<p>&lt;img src=x&gt;</p>"),
-            ("#hash -dash", "<p>#hash -dash</p>"),
-        ],
-    )
-    def test_knows_the_markdown_of_reports(self, markdown: str, html: str) -> None:
-        assert to_html(markdown) == f"{html}\n"
 
 
 async def test_a_session_nobody_knows_has_no_retries_to_look_for(

@@ -75,15 +75,16 @@ def test_research_shows_progress_verdict_debate_and_report(moot, home):
     for name in ("Technical analyst", "Financial auditor", "Valuation modeler", "Debate", "Judge"):
         assert f"{name} · working…" in seen.stderr, "what is piped is the answer alone"
         assert re.search(rf"{name} · done · .* \d+%", seen.stderr)
-    assert re.search(r"(BUY|SELL|HOLD) · position \d+% · confidence \d+%", seen.stdout)
-    assert "┃ Bull" in seen.stdout
+    assert re.search(r"(BUY|SELL|HOLD) · position \d+% · weight of the argument \d+%", seen.stdout)
+    assert re.search(r"│ Why +│\n│ 1\. (for|against) [█▌░]{5} 0\.\d\d · ", seen.stdout)
+    assert re.search(r"[▁▂▃▄▅▆▇█]{40}", seen.stdout)
     assert "Synthetic data" in seen.stdout
     assert "not investment advice" in seen.stdout
     (report,) = (home / "reports").glob("900001.DEMO-*.md")
     assert f"Report: {report}" in seen.stdout
     text = report.read_text(encoding="utf-8")
-    assert text.startswith("# Research report: 900001.DEMO\n\n> Synthetic data")
-    for heading in ("## Verdict", "## Debate", "## Experts", "### Macro intelligence", "## On the record"):
+    assert text.startswith("# Research report: Mirage Hill Distillers (900001.DEMO)\n\n**")
+    for heading in ("## The argument", "## Experts", "## Risks", "## Sources", "## On the record"):
         assert heading in text
     assert "Cost: 0." in text
 

@@ -78,10 +78,11 @@ async def test_the_sdk_refuses_what_rest_refuses(desk, experts):
 async def test_a_report_says_what_was_found_in_the_language_of_the_session(desk):
     result = await desk.research("900002.DEMO", locale="zh-CN")
     report = desk.write_report(result).read_text(encoding="utf-8")
-    assert report.startswith("# 研究报告：900002.DEMO\n\n> 合成数据")
-    assert result.verdict["reasoning"] in report
+    assert report.startswith("# 研究报告：雾港银行（900002.DEMO）\n\n**")
+    assert "> 合成数据" in report
     for item in result.expert_results.values():
-        assert item.data["narrative_report"] in report
+        for claim in item.data["claims"]:
+            assert report.count(claim["says"]["zh-CN"]) == 1, claim["id"]
     assert result.session_id in report
     assert "\n\n\n" not in report
 
@@ -90,7 +91,7 @@ async def test_a_report_without_a_verdict_says_why(desk):
     result = await desk.research("900002.DEMO", ["macro_intelligence"], skip_debate=True, locale="en-US")
     report = desk.write_report(result).read_text(encoding="utf-8")
     assert "No verdict (skipped). The debate was skipped on request." in report
-    assert "## Debate" not in report
+    assert "Direction:" not in report
 
 
 async def test_an_expert_without_enough_data_fails_alone(desk):

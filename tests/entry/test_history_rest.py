@@ -220,6 +220,8 @@ async def test_the_report_is_the_answer_once_more_from_the_record(client):
     assert markdown.headers["content-type"] == "text/markdown; charset=utf-8"
     assert markdown.headers["content-language"] == "en-US"
     assert markdown.text == render_report(result)
+    assert (await client.get(path, params={"style": "brief"})).text == render_report(result, "brief")
+    assert (await client.get(path, params={"style": "short"})).status_code in (400, 422)
 
     page = await client.get(path, headers={"accept": "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8"})
     assert page.headers["content-type"] == "text/html; charset=utf-8"
@@ -234,7 +236,7 @@ async def test_the_report_of_a_chinese_session_is_chinese_to_every_reader(client
     path = f"{SESSIONS}/{answer['session_id']}/report"
     page = await client.get(path, headers={"accept": "text/html"})
     assert '<html lang="zh-CN">' in page.text
-    assert "<h1>研究报告：900001.DEMO</h1>" in page.text
+    assert "<h1>研究报告：幻山酒业（900001.DEMO）</h1>" in page.text
 
 
 async def test_a_report_that_cannot_be_given_says_why(client):

@@ -79,12 +79,22 @@ async def test_a_session_is_shown_with_its_nodes_verdict_and_usage(moot):
     for name in ("Technical analyst", "Financial auditor", "Catalyst detective", "Debate", "Judge"):
         assert f"\n{name} " in seen.stdout
     verdict = answer["verdict"]
-    assert f"{verdict['action']} · position {verdict['position_percent']:.0%} · confidence" in seen.stdout
+    assert (
+        f"{verdict['action']} · position {verdict['position_percent']:.0%} · weight of the argument"
+        in seen.stdout
+    )
     assert "Model calls: none. Cost: 0." in seen.stdout
     assert fits(seen.stdout)
     chinese = await moot("sessions", "show", answer["session_id"], LANG="zh_CN.UTF-8")
     assert "技术分析师  完成" in chinese.stdout
     assert fits(chinese.stdout)
+
+    brief = (await moot("sessions", "report", answer["session_id"], "--style", "brief")).stdout
+    assert brief.startswith("# Research report: Mirage Hill Distillers (900001.DEMO)")
+    full = (await moot("sessions", "report", answer["session_id"])).stdout
+    assert full.startswith(brief)
+    assert "## On the record" in full
+    assert "<svg" in (await moot("sessions", "report", answer["session_id"], "--html")).stdout
 
     as_json = json.loads((await moot("sessions", "show", answer["session_id"], "--json")).stdout)
     assert UUID(as_json["id"]) == UUID(answer["session_id"])

@@ -15,13 +15,17 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.panel import Panel
 from rich.spinner import Spinner
-from rich.table import Column, Table
+from rich.table import Table
 from rich.text import Text
 
 from moot.cli.printing import Prose, field, line_field, list_facts, minute, print_table, tell
 from moot.cli.texts import SAY, environment_locale, say
 from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS
-from moot.modules.coordinator.application.report import Wording, spending, tell_ages, tell_ruling
+from moot.modules.coordinator.application.report import Wording, spending, tell_ages, tell_ruling, tell_view
+from moot.modules.coordinator.application.report_case import Case
+from moot.modules.coordinator.application.report_opening import Writer, name_company, number
+from moot.modules.coordinator.application.report_page import Pen
+from moot.shared.domain.markdown import drop_unseen
 from moot.shared.domain.messages import locale_of, shorten
 
 if TYPE_CHECKING:
@@ -63,11 +67,12 @@ def show_result(console: Console, result: ResearchResult, report: Path | OSError
     say = Wording(result.locale)
     label = partial(_label, say)
     console.print()
-    if result.debate_outcome:
-        console.print(_debate(result.debate_outcome, say))
+    writer = Writer(Case(result), say, Pen(), drop_unseen)
     as_of = f"{minute(result.as_of)} UTC" if result.as_of else ""
-    title = Text(label("title", symbol=result.symbol, as_of=as_of))
-    console.print(Panel(_verdict(result, say), title=title, title_align="left"))
+    title = Text(label("title", company=name_company(writer.case, say, drop_unseen), as_of=as_of))
+    console.print(Panel(Group(*_first_page(writer)), title=title, title_align="left"))
+    views = {item.expert_type: tell_view(item, say, drop_unseen) for item in result.expert_results.values()}
+    console.print(list_facts({say(f"node.{expert}"): _cut(view) for expert, view in views.items()}))
     for line in tell_ages(result, say):
         console.print(Prose(line))
     if result.usage.requests:
@@ -86,51 +91,28 @@ def show_result(console: Console, result: ResearchResult, report: Path | OSError
         console.print(Text(label("report", path=report)), soft_wrap=True)
 
 
+def _first_page(writer: Writer) -> Iterator[RenderableType]:
+    verdict = writer.case.verdict
+    yield describe_ruling(writer.case.result, writer.say)
+    yield from (Prose(line, style="bold") for line in writer.told.each([verdict.get("headline", "")]))
+    yield from (Prose(f"! {line}", style="bold red") for line in writer.told.each(verdict.get("grave", [])))
+    yield from list_warnings(writer.case.result)
+    yield from map(Prose, writer.draw_prices())
+    for name, lines in writer.explain().items():
+        yield Text(writer.say(f"report.{name}"), style="bold")
+        yield from (_cut(f"{mark} {line.replace('`', '')}") for mark, line in number(name, lines, "•"))
+
+
 def describe_ruling(result: ResearchResult, say: Wording) -> Text:
     """The verdict in one line, or why there is none."""
-    told, verdict = tell_ruling(result, say, str), result.verdict
+    told, verdict = tell_ruling(result, say, drop_unseen), result.verdict
     return Text(told.replace("**", ""), ACTION_COLOURS[verdict["action"]]) if verdict else Text(told)
-
-
-def _verdict(result: ResearchResult, say: Wording) -> RenderableType:
-    verdict = result.verdict
-    if verdict is None:
-        return describe_ruling(result, say)
-    parts = ("entry_strategy", "stop_loss", "take_profit", "time_horizon")
-    told: dict[str, RenderableType] = {say(f"report.{part}"): Prose(verdict[part]) for part in parts}
-    told[say("report.risk_warnings")] = _points(verdict["risk_warnings"])
-    why = [_cut(line) for line in verdict["reasoning"].splitlines()]
-    return Group(describe_ruling(result, say), *list_warnings(result), *why, Text(), list_facts(told))
 
 
 def list_warnings(result: ResearchResult) -> list[Prose]:
     """What is to be known about the verdict before it is believed, such as what the rules changed in it."""
     told = result.verdict.get("warnings", []) if result.verdict else []
     return [Prose(f"! {text}", style="yellow") for text in told]
-
-
-def _debate(outcome: dict[str, Any], say: Wording) -> Table:
-    bull, bear = outcome["bull_case"], outcome["bear_case"]
-    table = Table(
-        "",
-        Column(say("report.bull"), header_style="bold green", ratio=1),
-        Column(say("report.bear"), header_style="bold red", ratio=1),
-        title=say("report.debate"),
-        title_justify="left",
-        show_lines=True,
-    )
-    rows = {
-        "thesis": (_cut(bull["core_thesis"]), _cut(bear["core_thesis"])),
-        "arguments": (_points(bull["supporting_arguments"]), _points(bear["supporting_arguments"])),
-        "concedes": (_points(bull["acknowledged_risks"]), _points(bear["acknowledged_strengths"])),
-    }
-    for key, (for_it, against_it) in rows.items():
-        table.add_row(say(f"report.{key}"), for_it, against_it)
-    return table
-
-
-def _points(items: Sequence[str]) -> RenderableType:
-    return Group(*(_cut(f"• {item}") for item in items)) if items else Text("—")
 
 
 def _cut(line: str) -> Prose:
@@ -276,7 +258,7 @@ def show_session(session: SessionDetail, result: ResearchResult | None) -> None:
         _show_nodes(session.nodes, wording)
         console.print(Text())
     if result is not None:
-        console.print(describe_ruling(result, wording), *list_warnings(result), sep="\n")
+        console.print(*_first_page(Writer(Case(result), wording, Pen(), drop_unseen)), sep="\n")
         for line in (*tell_ages(result, wording), spending(result, wording)):
             console.print(Prose(line))
     elif session.status == "waiting":

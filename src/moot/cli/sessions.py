@@ -14,6 +14,7 @@ from moot.cli.outcome import at_desk, command, log_file, name_share, on_desk
 from moot.cli.printing import count_up, tell
 from moot.cli.research_view import show_page, show_replay, show_session
 from moot.cli.texts import SAY, environment_locale, say
+from moot.modules.coordinator.application.report import Style, render_page, render_report
 from moot.modules.coordinator.application.session_history import SessionQuery
 from moot.shared.domain.audit import Verification, WorkspaceVerification
 from moot.shared.domain.errors import AppError, Conflict, InvalidInput, Unavailable
@@ -235,6 +236,18 @@ def prune(
     with command() as settings:
         last = require_day("--before", before)
         at_desk(settings, work)
+
+
+@sessions.command("report", help=say("sessions.help.report"))
+def report(
+    session_id: SessionId,
+    style: Annotated[Style, option("sessions.help.style")] = "full",
+    html: Annotated[bool, option("sessions.help.html", "--html")] = False,
+) -> None:
+    async def work(desk: Moot) -> ResearchResult:
+        return await desk.result((await _session(desk, session_id)).id)
+
+    typer.echo((render_page if html else render_report)(on_desk(work), style), nl=False)
 
 
 @sessions.command("replay", help=say("replay.help"))

@@ -1,169 +1,237 @@
 """A result as a document for people, in the session's language: Markdown, and a web page of its own.
 
-What others wrote, models among them, stands in it as text: no sign of theirs is markup. The page has no script and
-loads nothing.
+One page first, then what it rests on. What others wrote, models among them, stands in it as text: no sign of theirs
+is markup. A claim stands in it once, and is its id everywhere else; nothing is said twice.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
-from html import escape as escape_html
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import cached_property
+from itertools import chain
+from typing import Literal
+from urllib.parse import urlsplit
 
+from moot.modules.coordinator.application.report_case import MOST_DECISIVE, Case, Data
+from moot.modules.coordinator.application.report_opening import Writer, name_claim, name_company
+from moot.modules.coordinator.application.report_opening import tell_ruling as _tell_ruling
+from moot.modules.coordinator.application.report_page import BREAK, Pen, SvgPen, make_page
+from moot.modules.coordinator.application.report_words import Wording
 from moot.modules.coordinator.application.results import summarise
 from moot.modules.coordinator.domain.dtos.research_dtos import ExpertResultItem, ResearchResult
 from moot.modules.coordinator.domain.texts import SAY
+from moot.shared.domain.claims import Claim, Relation
 from moot.shared.domain.markdown import escape, escape_lines, list_lines
-from moot.shared.domain.messages import Locale
 from moot.shared.domain.symbol import Symbol
 
-if TYPE_CHECKING:
-    from markdown_it import MarkdownIt
+__all__ = [
+    "Style",
+    "Wording",
+    "render_page",
+    "render_report",
+    "spending",
+    "tell_ages",
+    "tell_ruling",
+    "tell_view",
+]
+
+Style = Literal["brief", "full"]
+"""The first page alone, or all of it."""
 
 
-class Wording(NamedTuple):
-    """The coordinator's words in one language."""
-
-    locale: Locale
-
-    def __call__(self, key: str, /, **values: Any) -> str:
-        return SAY(key, **values).in_locale(self.locale)
-
-    def literal(self, value: str) -> str:
-        """How a contract's literal reads; what it *is* never changes with the language."""
-        return self(f"literal.{value.split(maxsplit=1)[0]}")
+def render_report(result: ResearchResult, style: Style = "full") -> str:
+    return _render(Case(result), style, Pen())
 
 
-def render_report(result: ResearchResult) -> str:
+def render_page(result: ResearchResult, style: Style = "full") -> str:
+    case, pen = Case(result), SvgPen()
+    markdown = _render(case, style, pen)
     say = Wording(result.locale)
-    sections = [
-        [f"# {say('report.title', symbol=result.symbol)}", *(f"> {notice}" for notice in result.notices)],
-        [
-            say(
-                "report.asked",
-                as_of=f"{result.as_of:%Y-%m-%d %H:%M} UTC" if result.as_of else "—",
-                status=say.literal(result.overall_status),
-                verdict_status=say.literal(result.verdict_status),
-            )
-        ],
-        [f"## {say('report.verdict')}", *_verdict(result, say)],
-        [f"## {say('report.debate')}", *_debate(result.debate_outcome, say)] if result.debate_outcome else [],
-        [f"## {say('report.experts')}", *_experts(result.expert_results.values(), say)],
-        _in_full(result, say),
-        [f"## {say('report.record')}", *_record(result, say)],
-    ]
-    return "\n\n".join(block for section in sections for block in section) + "\n"
+    return make_page(
+        say("report.title", company=name_company(case, say, str)), say.locale, markdown, pen.drawn
+    )
+
+
+def _render(case: Case, style: Style, pen: Pen) -> str:
+    report = Report(case, Wording(case.result.locale), pen)
+    blocks = [*report.open(), *(report.go_on() if style == "full" else ())]
+    return "\n\n".join(filter(None, blocks)) + "\n"
 
 
 def tell_ruling(result: ResearchResult, say: Wording, spell: Callable[[str], str] = escape) -> str:
-    """The verdict as a sentence, or why there is none; `spell` is how the words of others are written in it."""
-    verdict = result.verdict
-    if verdict is None:
-        status = say.literal(result.verdict_status)
-        return say("report.no_verdict", status=status, reason=spell(result.reason or ""))
-    return say(
-        "report.ruling",
-        action=say.literal(verdict["action"]),
-        position=verdict["position_percent"],
-        confidence=verdict["confidence"],
-    )
+    return _tell_ruling(Case(result), say, spell)
 
 
-def _verdict(result: ResearchResult, say: Wording) -> Iterator[str]:
-    yield tell_ruling(result, say)
-    verdict = result.verdict
-    if verdict is None:
-        return
-    yield escape_lines(verdict["reasoning"])
-    parts = ("entry_strategy", "stop_loss", "take_profit", "time_horizon")
-    yield list_lines(f"**{say(f'report.{part}')}**: {escape(verdict[part])}" for part in parts)
-    yield f"**{say('report.risk_warnings')}**"
-    yield list_lines(map(escape, verdict["risk_warnings"]))
-    yield from _checks(verdict, say)
+def tell_view(item: ExpertResultItem, say: Wording, spell: Callable[[str], str] = escape) -> str:
+    """What view an expert takes, or why it has none."""
+    if item.data is None:
+        return say("report.expert_failed", error=spell(item.error or ""))
+    summary = summarise(item.expert_type, item.data)
+    return say("report.view", signal=say.literal(summary.signal), confidence=summary.confidence)
 
 
-def _debate(outcome: dict[str, Any], say: Wording) -> Iterator[str]:
-    direction = say.literal(outcome["direction"])
-    yield say("report.direction", direction=direction, confidence=outcome["confidence"])
-    bull, bear = outcome["bull_case"], outcome["bear_case"]
-    yield _table(
-        ["", say("report.bull"), say("report.bear")],
-        [
-            [say("report.thesis"), escape(bull["core_thesis"]), escape(bear["core_thesis"])],
-            [say("report.arguments"), *(_lines(case["supporting_arguments"]) for case in (bull, bear))],
-            [
-                say("report.concedes"),
-                _lines(bull["acknowledged_risks"]),
-                _lines(bear["acknowledged_strengths"]),
-            ],
-        ],
-    )
-    if outcome["key_disagreements"]:
-        yield f"**{say('report.disagreements')}**"
-        yield list_lines(map(escape, outcome["key_disagreements"]))
-    yield f"**{say('report.resolution')}**: {escape(outcome['conflict_resolution'])}"
-    yield _table(
-        [say(f"report.{column}") for column in ("risk", "probability", "impact", "mitigation")],
-        [
-            [
-                escape(row["risk"]),
-                *(say.literal(row[name]) for name in ("probability", "impact")),
-                escape(row["mitigation"]),
+class Report(Writer):
+    """The first page, and what it rests on."""
+
+    def go_on(self) -> Iterator[str]:
+        sections = {
+            "argument": self._argument,
+            "experts": self._experts,
+            "risks": self._risks,
+            "in_full": self._words,
+            "sources": self._sources,
+            "record": self._record,
+        }
+        for name, section in sections.items():
+            blocks = list(filter(None, section()))
+            yield from (f"## {self.say(f'report.{name}')}", *blocks) if blocks else ()
+
+    def _argument(self) -> Iterator[str]:
+        debate = self.case.debate
+        if debate:
+            direction = self.say.literal(debate["direction"])
+            yield self.say("report.direction", direction=direction, confidence=debate["confidence"])
+            yield self.told.once(debate["conflict_resolution"])
+        if self.case.claims:
+            yield self.say("report.legend")
+            yield self._table(
+                ("claim", "strength", "rests_on"),
+                chain.from_iterable(map(self._dimension, self.case.by_dimension())),
+            )
+
+    def _dimension(self, claims: Sequence[Claim]) -> Iterator[list[str]]:
+        first = claims[0]
+        name = f"{self.say(f'node.{first.expert}')} · {escape(self.say.dimension(first))}"
+        yield [f"**{name}**", f"{self.case.pull(first):+.2f}" if self.case.argument else "", ""]
+        yield from ([self._row(claim), self.weigh(claim), self._rests(claim)] for claim in claims)
+
+    def _row(self, claim: Claim) -> str:
+        on_first_page = [*self.case.reasons, *self.case.decisive[:MOST_DECISIVE]]
+        words = self.say("report.above") if claim in on_first_page else self.quote(claim)
+        mark = " ◆" if claim in self.case.decisive else ""
+        return BREAK.join(
+            [f"{name_claim(claim.id)}{mark} {words}", *map(self._answer, self.case.answers(claim))]
+        )
+
+    def _answer(self, relation: Relation) -> str:
+        why = relation.why.get(self.say.locale) or next(iter(relation.why.values()), "")
+        how = self.say(f"report.{relation.kind}", claim=name_claim(relation.source))
+        return f"↳ {self.item(how, told) if (told := self.told.once(why)) else how}"
+
+    def _rests(self, claim: Claim) -> str:
+        """The numbers it cites, and where they stand in the table of numbers; titles are in its words."""
+        cited = [self.case.facts[id_] for id_ in claim.evidence if id_ in self.case.facts]
+        values = (
+            "" if isinstance(f["value"], str) else self.say.value(f["value"], f.get("unit", ""))
+            for f in cited
+        )
+        places = (f"[{self._places[_series(fact['id'])]}]" for fact in cited)
+        return " · ".join(f"{value} {place}".lstrip() for value, place in zip(values, places, strict=True))
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        """Where each is in the table of numbers; the members of a series are one."""
+        return {name: n for n, name in enumerate(dict.fromkeys(map(_series, self.case.facts)), 1)}
+
+    def _experts(self) -> Iterator[str]:
+        yield list_lines(self._warnings())
+        rows = chain.from_iterable(map(self._measures, self.case.result.expert_results.values()))
+        yield self._table(("number", "measure", "value", "as_of", "claims"), rows)
+
+    def _measures(self, item: ExpertResultItem) -> Iterator[list[str]]:
+        """Who it is and what view it takes; then what it measured, a series on a line."""
+        view, series = tell_view(item, self.say), dict[str, list[Data]]()
+        yield ["", f"**{self.say(f'node.{item.expert_type}')}**", view, "", ""]
+        for fact in item.data.get("evidence", []) if item.data else []:
+            series.setdefault(_series(fact["id"]), []).append(fact)
+        for name, facts in series.items():
+            citing = (c.id for c in self.case.claims.values() if name in map(_series, c.evidence))
+            yield [
+                str(self._places[name]),
+                escape(self.say.measure(name.partition(".")[2])),
+                " · ".join(self._value(fact, name) for fact in facts),
+                max(map(self.case.day_of, facts)),
+                " ".join(map(name_claim, citing)),
             ]
-            for row in outcome["risk_matrix"]
-        ],
-    )
-    yield from _checks(outcome, say)
+
+    def _value(self, fact: Data, series: str) -> str:
+        """A member of a series with its name; of what others wrote, where it can be read."""
+        value = fact["value"]
+        if isinstance(value, str):
+            told = any(value in claim.text(self.say.locale) for claim in self.case.claims.values())
+            return f"{'' if told else self.told.once(value)} {escape(fact['source'])}".lstrip()
+        member = fact["id"].removeprefix(series).lstrip(".")
+        shown = self.say.value(value, fact.get("unit", ""))
+        return shown if member.isdecimal() else f"{escape(member)} {shown}".lstrip()
+
+    def _risks(self) -> Iterator[str]:
+        rows = list(map(self._risk, self.case.debate.get("risk_matrix", [])))
+        yield self._table(("risk", "probability", "impact", "mitigation"), rows) if rows else ""
+        yield list_lines(self.told.each(self.case.verdict.get("risk_warnings", [])))
+
+    def _risk(self, row: Data) -> list[str]:
+        levels = (self.say.literal(row[name]) for name in ("probability", "impact"))
+        return [self.told.once(row["risk"]) or "—", *levels, self.told.once(row["mitigation"])]
+
+    def _words(self) -> Iterator[str]:
+        """What models said in their own words, and rules before claims were kept."""
+        for node, part in self.case.parts.items():
+            if part.get("narrative_report") and (not self.case.claims or part.get("engine") == "llm"):
+                yield f"### {self.say(f'node.{node}')}\n\n{escape_lines(part['narrative_report'])}"
+
+    def _sources(self) -> Iterator[str]:
+        """Where the facts come from, each with its newest."""
+        newest: dict[str, str] = {}
+        for fact in self.case.facts.values():
+            site = _site(fact["source"])
+            newest[site] = max(newest.get(site, ""), self.case.day_of(fact))
+        yield from tell_ages(self.case.result, self.say)
+        rows = [[escape(site), day] for site, day in sorted(newest.items())]
+        yield self._table(("source", "newest"), rows) if rows else ""
+
+    def _record(self) -> Iterator[str]:
+        result, say = self.case.result, self.say
+        engines = {say(f"engine.{data['engine']}") for data in self.case.found.values() if "engine" in data}
+        joined = say("report.separator").join(sorted(engines))
+        yield say("report.engine", engines=joined, usage=spending(result, say))
+        yield list_lines(self._grounding())
+        stored = say("report.session", session_id=result.session_id) if result.session_id else ""
+        yield stored or say("report.not_stored")
+        yield say("report.gaps", count=result.audit_gaps) if result.audit_gaps else ""
+
+    def _grounding(self) -> Iterator[str]:
+        """How far a model's statements stand in its evidence. Rules state nothing else."""
+        for node, part in self.case.parts.items():
+            if found := part.get("grounding"):
+                checked, offenders = found["checked"], escape(", ".join(found["offenders"]))
+                key = "report.grounding" if checked else "report.nothing_to_check"
+                held = self.say(key, held=checked - len(found["offenders"]), checked=checked)
+                named = self.say("report.offenders", offenders=offenders) if offenders else ""
+                yield self.item(self.say(f"node.{node}"), f"{held} {named}".rstrip())
+
+    def _warnings(self) -> Iterator[str]:
+        """What else was noticed, each once, with all whom it concerns; the first page has the judge's."""
+        about: dict[str, list[str]] = {}
+        for node, part in self.case.parts.items():
+            for warning in part.get("warnings", []) if node != "judge" else []:
+                about.setdefault(warning, []).append(self.say(f"node.{node}"))
+        separator = self.say("report.separator")
+        for warning, nodes in about.items():
+            yield self.item(separator.join(nodes), self.told.once(warning))
+
+    def _table(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+        cells = [[self.say(f"report.{name}") for name in columns], ["---"] * len(columns), *rows]
+        return "\n".join("| " + " | ".join(row) + " |" for row in cells)
 
 
-def _experts(items: Iterable[ExpertResultItem], say: Wording) -> Iterator[str]:
-    for item in items:
-        yield f"### {say(f'node.{item.expert_type}')}"
-        if item.data is None:
-            yield say("report.expert_failed", error=escape(item.error or ""))
-            continue
-        summary = summarise(item.expert_type, item.data)
-        yield f"**{say.literal(summary.signal)}** · {say('report.confidence')} {summary.confidence:.0%}"
-        yield escape_lines(item.data.get("narrative_report") or summary.reasoning)
-        yield from _checks(item.data, say)
+def _series(id_: str) -> str:
+    """What a member of a series belongs to; events and pages stand alone."""
+    series, _, _ = id_.rpartition(".")
+    return id_ if "." not in series or series.endswith((".event", ".web")) else series
 
 
-def _checks(data: dict[str, Any], say: Wording) -> Iterator[str]:
-    """How far a model's statements stand in its evidence, and what else was noticed. Rules state nothing else."""
-    found = data.get("grounding")
-    if found is not None:
-        held = found["checked"] - len(found["offenders"])
-        key = "report.grounding" if found["checked"] else "report.nothing_to_check"
-        grounded = say(key, held=held, checked=found["checked"])
-        offenders = escape(", ".join(found["offenders"]))
-        named = [say("report.offenders", offenders=offenders)] if offenders else []
-        yield f"*{' '.join([grounded, *named])}*"
-    for warning in data.get("warnings", []):
-        yield f"*{escape(warning)}*"
-
-
-def _in_full(result: ResearchResult, say: Wording) -> list[str]:
-    """What debate and judge said in their own words; the experts' words stand in their sections."""
-    parts = {"debate": result.debate_outcome, "judge": result.verdict}
-    told = {node: part.get("narrative_report") for node, part in parts.items() if part}
-    words = [f"### {say(f'node.{node}')}\n\n{escape_lines(text)}" for node, text in told.items() if text]
-    return [f"## {say('report.in_full')}", *words] if words else []
-
-
-def _record(result: ResearchResult, say: Wording) -> Iterator[str]:
-    given = [item.data for item in result.expert_results.values() if item.data]
-    evidence = [fact for data in given for fact in data.get("evidence", [])]
-    if evidence:
-        newest = max(str(fact["as_of"])[:10] for fact in evidence)
-        sources = sorted({fact["source"] for fact in evidence})
-        yield say("report.newest_data", day=newest, sources=escape(", ".join(sources)))
-    yield from tell_ages(result, say)
-    engines = sorted({say(f"engine.{data['engine']}") for data in given if "engine" in data})
-    yield say("report.engine", engines=", ".join(engines), usage=spending(result, say))
-    yield (
-        say("report.session", session_id=result.session_id) if result.session_id else say("report.not_stored")
-    )
-    if result.audit_gaps:
-        yield say("report.gaps", count=result.audit_gaps)
+def _site(source: str) -> str:
+    """Of an address the place that answers there."""
+    parts = urlsplit(source)
+    return f"{parts.scheme}://{parts.netloc}" if parts.netloc else source
 
 
 def tell_ages(result: ResearchResult, say: Wording) -> Iterator[str]:
@@ -171,9 +239,10 @@ def tell_ages(result: ResearchResult, say: Wording) -> Iterator[str]:
     if result.as_of is None or not result.data_until:
         return
     today = Symbol.parse(result.symbol).local_date(result.as_of)
+    old = {name: (day, max(0, (today - day).days)) for name, day in result.data_until.items()}
     ages = [
-        SAY("report.data_age", dataset=SAY(f"dataset.{name}"), day=day, age=max(0, (today - day).days))
-        for name, day in result.data_until.items()
+        SAY(f"report.{'day' if age == 1 else 'days'}_old", dataset=SAY(f"dataset.{name}"), day=day, age=age)
+        for name, (day, age) in old.items()
     ]
     yield say("report.data_until", ages=ages)
 
@@ -186,52 +255,3 @@ def spending(result: ResearchResult, say: Wording) -> str:
     unknown = "uncounted" if used.uncounted else "unpriced"
     cost = say(f"usage.{unknown}") if used.cost is None else f"{used.currency} {used.cost:.4f}"
     return say("usage.some", requests=used.requests, tokens=f"{used.tokens:,}", cost=cost)
-
-
-def _lines(items: Iterable[str]) -> str:
-    return BREAK.join(map(escape, items)) or "—"
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    cells = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(row) + " |" for row in cells)
-
-
-STYLE = """
-:root { color-scheme: light dark; }
-body { font: 16px/1.6 system-ui, sans-serif; max-width: 52rem; margin: 2rem auto; padding: 0 1rem; }
-h1, h2, h3, h4 { line-height: 1.25; margin: 2rem 0 .5rem; }
-blockquote { margin: 1rem 0; padding-left: 1rem; border-left: 3px solid; opacity: .75; }
-table { border-collapse: collapse; width: 100%; }
-th, td { border: 1px solid; padding: .4rem .6rem; text-align: left; vertical-align: top; }
-p, td, th, li { overflow-wrap: anywhere; }
-"""
-ACTIVE = ["autolink", "image", "link", "reference"]
-"""What Markdown can do that a report must not."""
-BREAK, PLACE = "<br>", "\ue000"
-"""The only tag that a report writes itself, and what keeps its place: nobody else's text can hold either."""
-
-
-def render_page(result: ResearchResult) -> str:
-    title = escape_html(Wording(result.locale)("report.title", symbol=result.symbol))
-    return (
-        f'<!doctype html>\n<html lang="{result.locale}">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{title}</title>\n<style>{STYLE}</style>\n</head>\n"
-        f"<body>\n{to_html(render_report(result))}</body>\n</html>\n"
-    )
-
-
-def to_html(markdown: str) -> str:
-    return str(_markdown().render(markdown.replace(BREAK, PLACE))).replace(PLACE, BREAK)
-
-
-@cache
-def _markdown() -> "MarkdownIt":
-    from markdown_it import MarkdownIt  # noqa: PLC0415  # takes a while, and only pages need it
-
-    return (
-        MarkdownIt("commonmark", {"html": False, "breaks": True, "xhtmlOut": False})
-        .enable("table")
-        .disable(ACTIVE)
-    )

@@ -7,3 +7,5 @@ from moot.shared.domain.experts import EXPERT_TEXTS
 from moot.shared.domain.messages import Catalogue
 
 SAY = Catalogue(Path(__file__).parent, DATASET_TEXTS, EXPERT_TEXTS)
+MEASURES = Catalogue(Path(__file__).parent / "measures")
+"""How a report calls and writes what evidence measures; whoever reports nothing need not load it."""

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from moot.modules.coordinator.application.dtos.research_dtos import ResearchResult
-from moot.modules.coordinator.application.report import render_page, render_report
+from moot.modules.coordinator.application.report import Style, render_page, render_report
 from moot.modules.coordinator.application.session_history import SessionDetail, SessionPage, SessionQuery
 from moot.modules.coordinator.domain.texts import SAY
 from moot.modules.coordinator.presentation.rest.research_routes import Coordinator, Found, OneSession
@@ -64,10 +64,10 @@ async def verification(
     return await one.history.verify(*one.about, locale or preferred)
 
 
-REPORTS: dict[str, Callable[[ResearchResult], str]] = {
+REPORTS: dict[str, Callable[[ResearchResult, Style], str]] = {
     "text/markdown": render_report,
     "text/html": render_page,
-    "application/json": ResearchResult.model_dump_json,
+    "application/json": lambda result, _: result.model_dump_json(),
 }
 AS_TEXT_ONLY = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
@@ -101,15 +101,15 @@ def choose_type(accept: str | None, offered: Sequence[str]) -> str | None:
         409: {"model": ErrorBody, "description": "the session is still running"},
     },
 )
-async def report(request: Request, one: OneSession) -> Response:
-    """In the session's language, from its record alone."""
+async def report(request: Request, one: OneSession, style: Annotated[Style, Query()] = "full") -> Response:
+    """In the session's language, from its record alone; `brief` is the first page, JSON is always whole."""
     media_type = choose_type(request.headers.get("accept"), list(REPORTS))
     if media_type is None:
         said = SAY("sessions.no_such_type", types=list(REPORTS))
         return answer(request, InvalidInput(said, code="NOT_ACCEPTABLE", allowed=list(REPORTS)), 406)
     result = await one.history.result(*one.about)
     headers = {**AS_TEXT_ONLY, "Content-Language": result.locale}
-    return Response(REPORTS[media_type](result), media_type=media_type, headers=headers)
+    return Response(REPORTS[media_type](result, style), media_type=media_type, headers=headers)
 
 
 COME_BACK_MS = 2000

@@ -19,6 +19,7 @@ from moot.shared.domain.messages import Catalogue, Locale
 FOLDER = Path(__file__).parent
 LOOKBACK_DAYS = 365
 MIN_BARS_REQUIRED = 30
+CHARTED_DAYS = 120
 HALF_A_CENT = 0.005 + 1e-9
 STALE_DAYS = 10
 
@@ -220,7 +221,9 @@ class TechnicalAnalystService(ExpertService[TechnicalSnapshot, TechnicalResult])
             *cite(self.expert.prefix, snapshot, bars[-1]),
             *(evidence_of(bars[-1], f"{self.expert.prefix}.{name}", n) for name, n in seen.items()),
         ]
-        return await self._report(case, snapshot, evidence)
+        report = await self._report(case, snapshot, evidence)
+        closes = [[bar.trade_date.isoformat(), round(bar.close, 2)] for bar in bars[-CHARTED_DAYS:]]
+        return report | {"price_series": closes}
 
 
 SERVICE = TechnicalAnalystService

@@ -1,0 +1,118 @@
+"""What a result argues, as a report and the terminal show it: the claims by what they are about, as strong as they
+ended up, with what others said of them; which of them explain the outcome, and which decide it.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from moot.modules.coordinator.domain.dtos.research_dtos import ResearchResult
+from moot.shared.domain.claims import ArgumentGraph, Claim, Relation, Side
+from moot.shared.domain.experts import ExpertType
+from moot.shared.domain.symbol import Symbol
+from moot.shared.domain.validation import validate
+
+MOST_REASONS = 3
+MOST_DECISIVE = 5
+WINNERS: Mapping[Any, Side] = {"BUY": "for", "SELL": "against", "BULLISH": "for", "BEARISH": "against"}
+Day = tuple[str, float]
+Data = Mapping[str, Any]
+
+
+class Case:
+    """Without an argument, as nothing was debated or none was kept yet, claims are as strong as their experts made
+    them, and there may be none.
+    """
+
+    def __init__(self, result: ResearchResult) -> None:
+        self.result = result
+        self.verdict: Data = result.verdict or {}
+        self.debate: Data = result.debate_outcome or {}
+        self.found: dict[str, Data] = {
+            expert: item.data for expert, item in result.expert_results.items() if item.data
+        }
+        stored = self.debate.get("argument")
+        self.argument = validate(ArgumentGraph, stored) if stored else None
+        told = [claim for data in self.found.values() for claim in data.get("claims", [])]
+        claims = self.argument.claims if self.argument else [validate(Claim, claim) for claim in told]
+        self.claims = {claim.id: claim for claim in claims}
+        self.facts: dict[str, Data] = {
+            fact["id"]: fact for data in self.found.values() for fact in data.get("evidence", [])
+        }
+
+    @property
+    def parts(self) -> dict[str, Data]:
+        """What each node came to."""
+        return {
+            node: part
+            for node, part in {**self.found, "debate": self.debate, "judge": self.verdict}.items()
+            if part
+        }
+
+    @property
+    def name(self) -> str:
+        """The company's, in the session's language, as the experts were given it; empty if nobody was."""
+        snapshots = (part for data in self.found.values() for part in data.values() if isinstance(part, dict))
+        return next((str(part["stock_name"]) for part in snapshots if part.get("stock_name")), "")
+
+    @property
+    def prices(self) -> Sequence[Day]:
+        """The last closes, if the technical analyst kept them."""
+        return [
+            tuple(day) for day in self.found.get(ExpertType.TECHNICAL_ANALYST, {}).get("price_series", [])
+        ]
+
+    @property
+    def price(self) -> Data | None:
+        """At which price and of which `day` the verdict was given, or else the newest that an expert saw."""
+        seen = [fact for id_, fact in self.facts.items() if id_.endswith(".current_price")]
+        newest = max(seen, key=lambda fact: str(fact["as_of"]), default=None)
+        known = newest and {"value": newest["value"], "day": self.day_of(newest)}
+        return self.verdict.get("price") or known
+
+    def day_of(self, fact: Data) -> str:
+        """When the fact was known, where the share is traded."""
+        moment = datetime.fromisoformat(str(fact["as_of"]))
+        return Symbol.parse(self.result.symbol).local_date(moment).isoformat()
+
+    def strength(self, claim: Claim) -> float:
+        return self.argument.strengths.get(claim.id, claim.strength) if self.argument else claim.strength
+
+    def answers(self, claim: Claim) -> list[Relation]:
+        """What others say of the claim."""
+        return [r for r in self.argument.relations if r.target == claim.id] if self.argument else []
+
+    def pull(self, claim: Claim) -> float:
+        """How far what the claim is about leans, for (+) or against (-), if it was weighed."""
+        weighed = self.argument.dimensions if self.argument else {}
+        return weighed.get(f"{claim.expert.prefix}.{claim.dimension}", 0.0)
+
+    @cached_property
+    def reasons(self) -> list[Claim]:
+        """The claims that explain the outcome: the weightiest of the side that won, or of both where none did; no two
+        about the same while there are others.
+        """
+        winner = WINNERS.get(self.verdict.get("action")) or WINNERS.get(self.debate.get("direction"))
+        sides = {winner} if winner else {"for", "against"}
+        able = [claim for claim in self.claims.values() if claim.side in sides and self.strength(claim) > 0]
+        able.sort(key=lambda claim: -self.strength(claim) / len(claim.expert.dimensions))
+        first = {(claim.expert, claim.dimension): claim for claim in reversed(able)}.values()
+        return sorted(able, key=lambda claim: claim not in first)[:MOST_REASONS]
+
+    @cached_property
+    def decisive(self) -> list[Claim]:
+        return (
+            [self.claims[id_] for id_ in self.argument.decisive if id_ in self.claims]
+            if self.argument
+            else []
+        )
+
+    def by_dimension(self) -> list[list[Claim]]:
+        """The claims in the order of the desk; of each dimension the strongest first."""
+        groups: dict[tuple[ExpertType, str], list[Claim]] = {
+            (expert, dimension): [] for expert in ExpertType for dimension in expert.dimensions
+        }
+        for claim in sorted(self.claims.values(), key=lambda claim: -self.strength(claim)):
+            groups.setdefault((claim.expert, claim.dimension), []).append(claim)
+        return list(filter(None, groups.values()))

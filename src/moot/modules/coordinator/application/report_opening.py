@@ -1,0 +1,147 @@
+"""The first page of a report: what, how sure, at which price; why, what decides it and what would change it."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+
+from moot.modules.coordinator.application.report_case import MOST_DECISIVE, Case, Data
+from moot.modules.coordinator.application.report_page import BREAK, Pen
+from moot.modules.coordinator.application.report_words import Told, Wording
+from moot.shared.domain.claims import Claim
+from moot.shared.domain.markdown import escape
+
+LEVELS = ("entry_strategy", "stop_loss", "take_profit", "time_horizon")
+MOST_MOVED = 5
+UNSAFE = re.compile(r"[^\w.:-]")
+
+
+def name_company(case: Case, say: Wording, spell: Callable[[str], str] = escape) -> str:
+    """By its name, where an expert was told it."""
+    return (
+        say("report.company", name=spell(case.name), symbol=case.result.symbol)
+        if case.name
+        else case.result.symbol
+    )
+
+
+def name_claim(id_: str) -> str:
+    """As code, and with no sign that could end it."""
+    return f"`{UNSAFE.sub('', id_)}`"
+
+
+def number(name: str, lines: Sequence[str], point: str) -> Iterator[tuple[str, str]]:
+    """Each line of a part with its mark: reasons are counted, as others refer to them."""
+    return ((f"{n}." if name == "why" else point, line) for n, line in enumerate(lines, 1))
+
+
+def tell_ruling(case: Case, say: Wording, spell: Callable[[str], str] = escape) -> str:
+    """The verdict as a sentence, or why there is none; `spell` is how the words of others are written in it."""
+    verdict, result = case.verdict, case.result
+    if not verdict:
+        status = say.literal(result.verdict_status)
+        return say("report.no_verdict", status=status, reason=spell(result.reason or ""))
+    parts = [
+        say("report.ruling", action=say.literal(verdict["action"]), position=verdict["position_percent"])
+    ]
+    if forecast := verdict.get("forecast"):
+        parts.append(say("report.forecast", **{**forecast, "benchmark": spell(forecast["benchmark"])}))
+    else:
+        parts.append(say("report.weight", confidence=verdict["confidence"]))
+    if price := case.price:
+        parts.append(say("report.at", price=say.value(price["value"], "CNY"), day=price["day"]))
+    return " · ".join(parts)
+
+
+class Writer:
+    """Writes what a case comes to. `spell` is how the words of others are written, as text that marks nothing up."""
+
+    def __init__(self, case: Case, say: Wording, pen: Pen, spell: Callable[[str], str] = escape) -> None:
+        self.case, self.say, self.pen, self.spell = case, say, pen, spell
+        self.told = Told({claim.id: claim.text(say.locale) for claim in case.claims.values()}, spell)
+
+    def state(self, claim: Claim) -> str:
+        return f"{self.weigh(claim)} · {self.quote(claim)} {name_claim(claim.id)}"
+
+    def quote(self, claim: Claim) -> str:
+        words = self.spell(claim.text(self.say.locale))
+        return self.say("report.reported", words=words) if claim.reported else words
+
+    def weigh(self, claim: Claim) -> str:
+        side, strength = self.say(f"report.side.{claim.side}"), self.case.strength(claim)
+        return f"{side} {self.pen.bar(strength, claim.side)} {strength:.2f}" if strength else side
+
+    def item(self, name: str, words: str) -> str:
+        return self.say("report.item", name=name, words=words)
+
+    def open(self) -> Iterator[str]:
+        """The first page, a block of Markdown each; an empty one counts for nothing."""
+        result, verdict = self.case.result, self.case.verdict
+        yield f"# {self.say('report.title', company=name_company(self.case, self.say, self.spell))}"
+        yield tell_ruling(self.case, self.say, self.spell)
+        yield self.told.once(verdict.get("headline", ""))
+        yield from (f"**{said}**" for said in self.told.each(verdict.get("grave", [])))
+        yield from (f"*{said}*" for said in self.told.each(verdict.get("warnings", [])))
+        yield BREAK.join(self.draw_prices())
+        for name, lines in self.explain().items():
+            listed = "\n".join(f"{mark} {line}" for mark, line in number(name, lines, "-"))
+            yield f"**{self.say(f'report.{name}')}**\n\n{listed}"
+        as_of = f"{result.as_of:%Y-%m-%d %H:%M} UTC" if result.as_of else "—"
+        how = {name: self.say.literal(getattr(result, name)) for name in ("overall_status", "verdict_status")}
+        yield self.say("report.asked", as_of=as_of, **how)
+        yield "\n".join(f"> {notice}" for notice in result.notices)
+
+    def draw_prices(self) -> list[str]:
+        """The chart and what it shows, if there are prices."""
+        days = self.case.prices
+        if not days:
+            return []
+        known, names = self.case.verdict.get("levels") or {}, {"stop": "stop_loss", "target": "take_profit"}
+        levels = {
+            self.say(f"report.{name}"): known[level] for level, name in names.items() if known.get(level)
+        }
+        drawn = self.pen.chart(days, levels)
+        low, high = (self.say.value(end(close for _, close in days), "CNY") for end in (min, max))
+        return [drawn, self.say("report.prices", first=days[0][0], last=days[-1][0], low=low, high=high)]
+
+    def explain(self) -> dict[str, list[str]]:
+        """Why, and what follows, by the name of each part; a part without lines is left out."""
+        verdict, once = self.case.verdict, self.told.once
+        parts = {
+            "why": [*map(self.state, self.case.reasons), *self._reasoning()],
+            "decisive": list(self._decisive()),
+            "would_change": self.told.each(verdict.get("would_change", [])),
+            "levels": [
+                self.item(self.say(f"report.{part}"), once(verdict[part])) for part in LEVELS if verdict
+            ],
+            "next_dates": [
+                self.item(str(at["day"]), once(at["what"])) for at in verdict.get("next_dates", [])
+            ],
+            "since": list(self._since(verdict["since"])) if verdict.get("since") else [],
+            "advice": self.told.each([verdict.get("advice") or ""]),
+        }
+        return {name: lines for name, lines in parts.items() if lines}
+
+    def _reasoning(self) -> list[str]:
+        """What a model says beside the claims, or a judge who had none."""
+        own = not self.case.reasons or self.case.verdict.get("engine") == "llm"
+        return self.told.each(self.case.verdict.get("reasoning", "").splitlines()) if own else []
+
+    def _decisive(self) -> Iterator[str]:
+        found, reasons = self.case.decisive, self.case.reasons
+        for claim in found[:MOST_DECISIVE]:
+            if claim in reasons:
+                again = self.say("report.reason", number=reasons.index(claim) + 1)
+                yield f"{self.weigh(claim)} · {again} {name_claim(claim.id)}"
+            else:
+                yield self.state(claim)
+        if len(found) > MOST_DECISIVE:
+            yield self.say("report.more_decisive", count=len(found) - MOST_DECISIVE)
+
+    def _since(self, since: Data) -> Iterator[str]:
+        was, day = self.say.literal(since["action"]), str(since["as_of"])[:10]
+        yield self.say("report.before", day=day, action=was, confidence=since["confidence"])
+        for moved in since["moved"][:MOST_MOVED]:
+            words = "" if moved["claim"] in self.case.claims else self.told.once(moved["says"])
+            pulls = [
+                f"{moved[when]:+.2f}" if moved[when] is not None else "—" for when in ("before", "after")
+            ]
+            yield self.item(words or name_claim(moved["claim"]), " → ".join(pulls))

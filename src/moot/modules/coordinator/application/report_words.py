@@ -1,0 +1,88 @@
+"""The words of a report: ours in the reader's language, measured values with their units, and the words of others,
+each of which is told once.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from moot.modules.coordinator.domain.texts import MEASURES, SAY
+from moot.shared.domain.claims import Claim
+from moot.shared.domain.markdown import escape
+from moot.shared.domain.messages import Locale
+
+UNITS = {"CNY": "price", "%": "percent", "pp": "points", "x": "times", "days": "days", "100m CNY": "amount"}
+"""How the texts call what evidence is measured in; anything else is a plain number."""
+HUNDRED_MILLION = 1e8
+LARGE = 1e6
+"""Yuan from which on a price is an amount."""
+SENTENCE = re.compile(r".+?(?:[。！？；\n]|[.!?;](?=\s)|$)\s*", re.DOTALL)
+LONG = 20
+"""Characters from which on a sentence is noticed when it comes again."""
+
+
+class Wording(NamedTuple):
+    """The coordinator's words in one language."""
+
+    locale: Locale
+
+    def __call__(self, key: str, /, **values: Any) -> str:
+        return SAY(key, **values).in_locale(self.locale)
+
+    def literal(self, value: str) -> str:
+        """How a contract's literal reads; what it *is* never changes with the language."""
+        return self(f"literal.{value.split(maxsplit=1)[0]}")
+
+    def dimension(self, claim: Claim) -> str:
+        """What the claim is about, as its expert's texts call it, if they do."""
+        key = f"dimension.{claim.expert.prefix}.{claim.dimension}"
+        return self(key) if key in SAY.texts(self.locale) else claim.dimension
+
+    def measure(self, name: str) -> str:
+        """What a field of an expert's evidence is called, an unknown one by its name; `event.3` is the third."""
+        kind, _, number = name.partition(".")
+        return f"{MEASURES.texts(self.locale).get(f'measure.{kind}', kind)} {number}".rstrip()
+
+    def value(self, value: float | str, unit: str) -> str:
+        """A number as people read it."""
+        if isinstance(value, str):
+            return value
+        name, amount = UNITS.get(unit, "plain"), float(value)
+        if unit == "100m CNY":
+            amount *= HUNDRED_MILLION
+        elif name == "price" and abs(amount) >= LARGE:
+            name = "amount"
+        amount /= float(MEASURES.texts(self.locale)["scale.amount"]) if name == "amount" else 1
+        shown = f"{amount:,.2f}"
+        return MEASURES(f"unit.{name}", amount=shown if name == "price" else _trim(shown)).in_locale(
+            self.locale
+        )
+
+
+def _trim(number: str) -> str:
+    return number.rstrip("0").rstrip(".")
+
+
+class Told:
+    """What a report has said already. A claim that comes again is named by its id, another sentence left out."""
+
+    def __init__(self, claims: Mapping[str, str], spell: Callable[[str], str] = escape) -> None:
+        """`claims` are their texts by id; `spell` is how the words of others are written."""
+        self.spell = spell
+        self._claims = {text.rstrip(".。"): id_ for id_, text in claims.items() if len(text) >= LONG}
+        self._ids = set(self._claims.values())
+        self._said: set[str] = set()
+
+    def once(self, words: str) -> str:
+        """What is new in the words of others, as text that marks nothing up; scraps of what was told are not."""
+        for text, id_ in self._claims.items():
+            words = words.replace(text, id_)
+        parts = {part: part.strip(" \n;；.。") for part in SENTENCE.findall(words)}
+        new = {part: said for part, said in parts.items() if said not in self._said}
+        weighty = {said for said in new.values() if len(said) >= LONG or said in self._ids}
+        self._said |= weighty
+        return self.spell("".join(new)).strip() if weighty or len(new) == len(parts) else ""
+
+    def each(self, texts: Iterable[str]) -> list[str]:
+        """Those of them that say something new."""
+        return list(filter(None, map(self.once, texts)))

@@ -1,0 +1,387 @@
+"""A report: one page first, every claim once, nobody's text more than text; and the same as a page."""
+
+import importlib
+import json
+import re
+from collections import Counter
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from markdown_it import MarkdownIt
+
+from moot.modules.coordinator.application.report import Wording, render_page, render_report, tell_ages
+from moot.modules.coordinator.application.report_page import Pen, to_html
+from moot.modules.coordinator.application.report_words import SENTENCE, Told
+from moot.modules.coordinator.application.results import past_result
+from moot.modules.coordinator.domain.dtos.research_dtos import ResearchResult
+from moot.modules.coordinator.domain.texts import MEASURES
+from moot.modules.research.domain.evidence import Snapshot
+from moot.shared.domain.experts import ExpertType
+from moot.shared.domain.messages import LOCALES, Locale
+from tests.coordinator.test_session_repository import a_node, a_session
+from tests.fakes.coordinator import OUTCOME, VERDICT
+
+AT = "2026-06-29T23:30:00Z"
+CHEAP = "A PE of 9.00x is far below its median of 12.00x."
+FALLS = "Recurring profit fell 8.0% on the year."
+TITLE = "Mirage Hill: to buy back up to 0.8% of its shares"
+BUYS = f"2026-06-30, “{TITLE}”: the buyback takes shares off the market."
+WHY = "A multiple of earnings that shrink is no bargain."
+
+
+def a_claim(id_: str, says: str, side: str, *, reported: bool = False, **more: Any) -> dict[str, Any]:
+    expert = "technical_analyst"
+    told = {"en-US": says, "zh-CN": f"中文：{says}"}
+    return {"id": id_, "kind": id_, "expert": expert, "dimension": "trend", "side": side, "strength": 0.5} | {
+        "says": told, "evidence": ["technical.rsi_value"], "as_of": AT, "reported": reported, **more
+    }  # fmt: skip
+
+
+def argued(words: str = "", **of_verdict: Any) -> dict[str, dict[str, Any]]:
+    """The parts of a result in which three claims were weighed; `words` is what strangers say wherever they can."""
+    claims = [
+        a_claim("technical.pe", words or CHEAP, "for"),
+        a_claim("technical.profit", words or FALLS, "against", dimension="momentum"),
+        a_claim("technical.event.1", words or BUYS, "for", reported=True, evidence=["technical.event.1"]),
+    ]
+    attack = {"source": "technical.profit", "target": "technical.pe", "kind": "attack", "scheme": "trap"}
+    evidence = [
+        {"id": "technical.rsi_value", "value": 54.321, "unit": "index", "source": "demo", "as_of": AT},
+        {"id": "technical.fcff_series.2026Q1", "value": 2.5e9, "unit": "CNY", "source": "demo", "as_of": AT},
+        {
+            "id": "technical.event.1",
+            "value": words or TITLE,
+            "unit": "",
+            "source": words or "demo://n/1",
+            "as_of": AT,
+        },
+    ]
+    moved = [
+        {"claim": "technical.pe", "says": words or CHEAP, "before": None, "after": 0.25},
+        {
+            "claim": "technical.gone",
+            "says": words or "The price was above its average.",
+            "before": 0.5,
+            "after": None,
+        },
+    ]
+    since = {
+        "session_id": str(a_session().id),
+        "as_of": AT,
+        "action": "HOLD",
+        "confidence": 0.52,
+        "moved": moved,
+    }
+    return {
+        "technical_analyst": {
+            **{"signal": "BULLISH", "confidence": 0.8, "summary_reasoning": "", "risk_warning": ""},
+            **{"narrative_report": "By rule, in many words.", "engine": "rubric"},
+            "warnings": [words] if words else [],
+            "technical_indicators": {"stock_name": words or "Mirage Hill"},
+            "price_series": [["2026-06-26", 10.0], ["2026-06-29", 12.5], ["2026-06-30", 11.0]],
+            "evidence": evidence,
+            "claims": claims,
+        },
+        "debate": {
+            **OUTCOME,
+            "risk_matrix": [
+                {"risk": words or FALLS, "probability": "HIGH", "impact": "LOW", "mitigation": words or "Wait."}
+            ],
+            "argument": {
+                "claims": claims,
+                "relations": [{**attack, "why": {"en-US": words or WHY, "zh-CN": words or "盈利在缩。"}}],
+                "heard": ["technical_analyst"],
+                "strengths": {"technical.pe": 0.25, "technical.profit": 0.5, "technical.event.1": 0.5},
+                "dimensions": {"technical.trend": 0.6, "technical.momentum": -0.5},
+                **{"motion": 0.6, "conviction": 0.2, "direction": "BULLISH", "confidence": 0.6},
+                "decisive": ["technical.event.1"],
+            },
+        },
+        "judge": {
+            **VERDICT,
+            "engine": "rubric",
+            "levels": {"entry": 11.0, "stop": 9.5, "target": 13.0},
+            "price": {"value": 11.0, "day": "2026-06-30"},
+            "headline": words or "Only one expert was heard, so this is a narrow view.",
+            "grave": [words] if words else [],
+            "would_change": [words or "A close below CNY 9.50."],
+            "next_dates": [{"day": "2026-08-28", "what": words or "Half-year report."}],
+            "since": since,
+            "advice": words or "Keep what you hold.",
+            "reasoning": words or CHEAP,
+            **of_verdict,
+        },
+    }  # fmt: skip
+
+
+def a_result(parts: dict[str, dict[str, Any]], locale: Locale = "en-US") -> ResearchResult:
+    session = a_session(status="completed", verdict_status="judged", locale=locale)
+    nodes = [
+        a_node(session.id, node_type=n, result_data=part, evidence=part.get("evidence", []))
+        for n, part in parts.items()
+    ]
+    return past_result(session, nodes, [], "")
+
+
+def sentences(report: str) -> Counter[str]:
+    """Of what somebody says; cells of tables end one too."""
+    cells = re.split(r"\||<br>|`[^`]*`|\n", report)
+    said = (part.strip(" -*>.。;；") for cell in cells for part in SENTENCE.findall(cell))
+    return Counter(part for part in said if len(part) >= 20)
+
+
+class TestTheFirstPage:
+    def test_is_how_the_whole_report_begins(self) -> None:
+        result = a_result(argued())
+        brief, full = render_report(result, "brief"), render_report(result)
+        assert full.startswith(brief)
+        assert "## " not in brief
+
+    def test_says_what_how_sure_why_and_what_would_change_it_in_this_order(self) -> None:
+        page = render_report(a_result(argued()), "brief")
+        told = [
+            "# Research report: Mirage Hill (900001.DEMO)",
+            "**BUY** · position 20% · weight of the argument 66% · CNY 11.00 on 2026-06-30",
+            "Only one expert was heard",
+            "▁█▄<br>Close from 2026-06-26 to 2026-06-30, between CNY 10.00 and CNY 12.50.",
+            f"**Why**\n\n1. for ██▌░░ 0.50 · {BUYS} (reported) `technical.event.1`",
+            f"2. for █░░░░ 0.25 · {CHEAP} `technical.pe`",
+            "**What decides it**\n\n- for ██▌░░ 0.50 · reason 1 above `technical.event.1`",
+            "**What would change it**\n\n- A close below CNY 9.50.",
+            "**Levels**\n\n- Entry: 10.0",
+            "**Next dates**\n\n- 2026-08-28: Half-year report.",
+            "**Since last time**\n\n- On 2026-06-29 it was HOLD, weight of the argument 52%.",
+            "- `technical.pe`: — → +0.25",
+            "- The price was above its average.: +0.50 → —",
+            "**For the holder**\n\n- Keep what you hold.",
+            "As of 2026-06-30",
+            "> This is research, not investment advice.",
+        ]
+        places = [page.find(part) for part in told]
+        assert -1 not in places, told[places.index(-1)]
+        assert places == sorted(places)
+
+    def test_calls_a_number_a_probability_only_where_past_outcomes_stand_behind_it(self) -> None:
+        forecast = {
+            "horizon": 20,
+            "benchmark": "CSI 300",
+            "probability": 0.55,
+            "n": 812,
+            "method": "isotonic",
+        }
+        page = render_report(a_result(argued(forecast=forecast)), "brief")
+        ruling = page.splitlines()[2]
+        assert "probability of beating CSI 300 over 20 sessions 55% (812 past cases)" in ruling
+        assert "weight" not in ruling
+
+    def test_of_both_sides_where_none_won(self) -> None:
+        parts = argued(action="HOLD", position_percent=0.0)
+        parts["debate"] |= {"direction": "NEUTRAL"}
+        assert f"against ██▌░░ 0.50 · {FALLS}" in render_report(a_result(parts), "brief")
+
+
+class TestTheRest:
+    @pytest.mark.parametrize("locale", LOCALES)
+    def test_tells_every_claim_once_and_every_long_sentence_once(self, locale: Locale) -> None:
+        report = render_report(a_result(argued(), locale))
+        for claim in argued()["debate"]["argument"]["claims"]:
+            assert report.count(claim["says"][locale]) == 1, claim["id"]
+        assert [said for said, times in sentences(report).items() if times > 1] == []
+
+    def test_shows_what_a_claim_rests_on_and_the_answer_it_got(self) -> None:
+        report = render_report(a_result(argued()))
+        answered = f"| `technical.pe` see the first page<br>↳ weakened by `technical.profit`: {WHY} |"
+        assert f"{answered} for █░░░░ 0.25 | 54.32 [1] |" in report
+        assert f"| `technical.profit` {FALLS} | against ██▌░░ 0.50 | 54.32 [1] |" in report
+        assert "| **Technical analyst · Trend** | +0.60 |" in report
+        assert "| 1 | RSI | 54.32 | 2026-06-30 | `technical.pe` `technical.profit` |" in report
+        assert "| 2 | Free cash flow by quarter | 2026Q1 CNY 2.5 billion | 2026-06-30 |  |" in report
+        assert "| 3 | Event 1 | demo://n/1 | 2026-06-30 | `technical.event.1` |" in report
+
+    def test_names_a_risk_that_is_a_claim_by_its_id(self) -> None:
+        assert "| technical.profit. | high | low | Wait. |" in render_report(a_result(argued()))
+
+    def test_has_the_words_of_a_model_and_not_those_of_rules(self) -> None:
+        parts = argued()
+        assert "in many words" not in render_report(a_result(parts))
+        parts["technical_analyst"]["engine"] = "llm"
+        assert render_report(a_result(parts)).count("By rule, in many words.") == 1
+
+    def test_is_in_the_readers_language(self) -> None:
+        report = render_report(a_result(argued(), "zh-CN"))
+        assert report.startswith(
+            "# 研究报告：Mirage Hill（900001.DEMO）\n\n**买入** · 仓位 20% · 论证权重 66%"
+        )
+        assert "| **技术分析师 · 趋势** | +0.60 |" in report
+        assert "|  | **技术分析师** | 看多，置信度 80% |" in report
+        assert "25 亿元" in report
+        assert re.search("BULLISH|BUY|HOLD|technical_analyst", report) is None
+
+    def test_of_a_session_before_claims_were_kept_has_what_there_was(self) -> None:
+        parts = argued()
+        del parts["debate"]["argument"]
+        del parts["technical_analyst"]["claims"], parts["technical_analyst"]["price_series"]
+        old = {"headline", "grave", "price", "would_change", "next_dates", "since", "advice"}
+        parts["judge"] = {name: value for name, value in parts["judge"].items() if name not in old}
+        report = render_report(a_result(parts))
+        assert f"**Why**\n\n1. {CHEAP}" in report
+        assert "### Technical analyst\n\nBy rule, in many words." in report
+        assert "### Debate\n\nthe debate in words" in report
+        assert "The argument" in report
+        assert "| 1 | RSI | 54.32 |" in report
+
+    def test_has_a_name_in_every_language_for_all_that_experts_measure(self) -> None:
+        for expert in ExpertType:
+            module = importlib.import_module(f"moot.modules.research.application.{expert}")
+            shapes = [c for c in vars(module).values() if isinstance(c, type) and issubclass(c, Snapshot)]
+            names = {f"measure.{name}" for shape in shapes for name in shape.units()}
+            assert names, expert
+            for locale in LOCALES:
+                assert names <= MEASURES.texts(locale).keys()
+
+    def test_says_one_day_and_several_days(self) -> None:
+        result = a_result(argued())
+        parts = {"data_until": {"bars": "2026-06-29", "news": "2026-06-28"}}
+        told = a_result({**argued(), "technical_analyst": argued()["technical_analyst"] | parts})
+        assert list(tell_ages(result, Wording("en-US"))) == []
+        (line,) = tell_ages(told, Wording("en-US"))
+        assert "2026-06-29 (1 day old)" in line
+        assert "2026-06-28 (2 days old)" in line
+
+
+def test_what_was_told_is_left_out_and_a_claim_is_its_id() -> None:
+    told = Told({"x.pe": CHEAP})
+    assert told.once(f"First something of its own. {CHEAP}") == "First something of its own. x.pe."
+    assert told.once("First something of its own. Short.") == "", "a scrap of what was told"
+    assert told.once(CHEAP) == ""
+    assert told.once("Short.") == "Short."
+    assert told.once(
+        "第一句话在这里说过了，足够长，超过二十个字。第二句话在这里也说过了，足够长，超过二十字。"
+    )
+    assert told.once(
+        "第一句话在这里说过了，足够长，超过二十个字。另外还有一句新的话，也足够长，超过二十个字。"
+    ) == ("另外还有一句新的话，也足够长，超过二十个字。")
+
+
+@pytest.mark.parametrize(
+    ("closes", "line"),
+    [([1.0], "▅"), ([2.0, 2.0], "▅▅"), ([1.0, 2.0, 3.0], "▁▅█"), ([float(n) for n in range(96)], None)],
+)
+def test_a_line_of_prices_fits_whatever_there_is(closes: list[float], line: str | None) -> None:
+    drawn = Pen().chart([("2026-06-30", close) for close in closes], {})
+    assert line is None or drawn == line
+    assert len(drawn) <= 48
+    assert drawn[-1] == ("█" if len(set(closes)) > 1 else "▅")
+
+
+class Tags(HTMLParser):
+    """What a browser would see of a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.seen: set[str] = set()
+        self.attributes: dict[str, str | None] = {}
+        self.said = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.add(tag)
+        self.attributes |= dict(attrs)
+
+    def handle_data(self, data: str) -> None:
+        self.said += data
+
+
+HOSTILE = """<script>alert(1)</script>
+# <img src=x onerror=alert(2)>
+- <svg onload=alert(3)>
+> <iframe src="javascript:alert(4)">
+| <b onclick=alert(5)> | `</td><script>` |
+[click](javascript:alert(6)) **<a href='x'>** &lt;script&gt; " onload="alert(7)"""
+
+
+class TestAPage:
+    @pytest.fixture
+    def result(self) -> ResearchResult:
+        """Strangers speak wherever they can, and an expert fails with their words."""
+        result = a_result(argued(HOSTILE, risk_warnings=[HOSTILE], narrative_report=HOSTILE))
+        session = a_session(status="completed", selected_experts=["macro_intelligence"])
+        failed = a_node(session.id, node_type="macro_intelligence", status="failed", error_message=HOSTILE)
+        more = past_result(session, [failed], [], "").expert_results
+        return result.model_copy(update={"expert_results": result.expert_results | more})
+
+    def test_keeps_hostile_text_as_text(self, result: ResearchResult) -> None:
+        page = Tags(render_page(result))
+        assert page.seen.isdisjoint({"script", "img", "iframe", "b", "a"})
+        ours = {"lang", "charset", "name", "content"}
+        drawn = {"class", "viewbox", "role", "aria-label", "width", "height", "rx", "points"}
+        assert page.attributes.keys() <= ours | drawn | {"x", "y", "x1", "x2", "y1", "y2"}
+        assert "<script>alert(1)</script>" in page.said
+        assert "<img src=x onerror=alert(2)>" in page.said
+        assert "&lt;script&gt;" in page.said
+
+    def test_is_made_of_markdown_in_which_nothing_of_theirs_is_markup(self, result: ResearchResult) -> None:
+        """As any reader of Markdown would see it, one that knows HTML, links and tables."""
+        written = render_report(result)
+        said = json.dumps(HOSTILE)[1:-1]
+        tame = render_report(
+            ResearchResult.model_validate_json(
+                result.model_dump_json().replace(said, "plain words of some length")
+            )
+        )
+        reader = MarkdownIt("commonmark", {"html": True}).enable("table")
+
+        def kinds(markdown: str) -> Counter[str]:
+            tokens = [token for block in reader.parse(markdown) for token in (block, *(block.children or []))]
+            return Counter(token.type for token in tokens)
+
+        seen = kinds(written)
+        assert seen["html_block"] == seen["link_open"] == seen["image"] == 0
+        for kind in ("heading_open", "td_open", "tr_open", "table_open", "blockquote_open", "code_inline"):
+            assert seen[kind] == kinds(tame)[kind], kind
+        assert seen["html_inline"] == written.count("<br>")
+        assert written.count("<") == written.count("<br>")
+
+    def test_draws_prices_and_strengths_without_a_script(self) -> None:
+        page = render_page(a_result(argued()))
+        seen = Tags(page)
+        assert seen.seen >= {"svg", "polyline", "rect"}
+        assert page.count('<svg class="chart"') == 1
+        assert page.count('<svg class="bar"') == 6, "two reasons, what decides it, and each of three claims"
+        assert 'width="15.0"' in page
+        assert "Target 13.00</text>" in page
+        assert "script" not in page
+        assert "\U000f0001" not in page
+        brief = render_page(a_result(argued()), "brief")
+        assert "<svg" in brief
+        assert "<h2>" not in brief
+
+    def test_is_whole_and_says_its_language(self) -> None:
+        page = render_page(a_result(argued()))
+        assert page.startswith('<!doctype html>\n<html lang="en-US">')
+        assert "<title>Research report: Mirage Hill (900001.DEMO)</title>" in page
+        assert "<strong>BUY</strong> · position 20% · weight of the argument 66%" in page
+        assert "not investment advice" in page
+        assert "http" not in page
+
+    @pytest.mark.parametrize(
+        ("markdown", "html"),
+        [
+            ("# A\n## B", "<h1>A</h1>\n<h2>B</h2>"),
+            ("> one\n> two", "<blockquote>\n<p>one<br>\ntwo</p>\n</blockquote>"),
+            ("- a\n- **b**", "<ul>\n<li>a</li>\n<li><strong>b</strong></li>\n</ul>"),
+            ("one\ntwo\n\nthree", "<p>one<br>\ntwo</p>\n<p>three</p>"),
+            ("*so* `x*y*z` 2 * 3 * 4", "<p><em>so</em> <code>x*y*z</code> 2 * 3 * 4</p>"),
+            (
+                "|  | Bull |\n| --- | --- |\n| a \\| b | c<br>d |",
+                "<table>\n<thead>\n<tr>\n<th></th>\n<th>Bull</th>\n</tr>\n</thead>\n"
+                "<tbody>\n<tr>\n<td>a | b</td>\n<td>c<br>d</td>\n</tr>\n</tbody>\n</table>",
+            ),
+            ("[a](http://b) <http://b> ![c](d)", "<p>[a](http://b) &lt;http://b&gt; ![c](d)</p>"),
+            ("<img src=x>", "<p>&lt;img src=x&gt;</p>"),
+            ("#hash -dash", "<p>#hash -dash</p>"),
+        ],
+    )
+    def test_knows_the_markdown_of_reports(self, markdown: str, html: str) -> None:
+        assert to_html(markdown) == f"{html}\n"
