@@ -232,14 +232,6 @@ class Scorecard:
         return [f for points, f in weightiest if (points > 0) - (points < 0) == sign]
 
     @property
-    def pros(self) -> list[str]:
-        return [f.text for f in self.on_side(1)]
-
-    @property
-    def cons(self) -> list[str]:
-        return [f.text for f in self.on_side(-1)]
-
-    @property
     def score(self) -> float | None:
         """From -1 (all against) to +1 (all for); None when nothing could be marked."""
         weight = sum(f.weight for _, f in self.marked)
