@@ -151,7 +151,7 @@ class Rule:
             kind,
             rests=(*named, *goes_by, *self.rests),
             reported=self.reported,
-            brief=say.brief(name, goes_by or named),
+            brief=say.brief(name, [field for field in goes_by if field in named] or named),
         )
 
     def judge(self, snapshot: Snapshot) -> Band | None:
