@@ -32,6 +32,7 @@ ASKED = [
     *((DELISTED, datetime(2021, month, 18, 10, tzinfo=UTC)) for month in (3, 6, 9)),
 ]
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
+NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
 LATIN_WORD = re.compile(r"(?<![A-Za-z])[a-z]{3,}")
 SENTENCE = {"zh-CN": re.compile(r"[^。！？\n]+[。！？]"), "en-US": re.compile(r"[^\n]+?[.!?](?=\s|$)")}
 
@@ -102,6 +103,14 @@ def test_a_claim_is_told_in_both_languages_and_each_in_its_own(told: list[Told])
             assert not CHINESE.search(claim.says["en-US"])
             assert CHINESE.search(claim.says["zh-CN"])
             assert not LATIN_WORD.search(claim.says["zh-CN"]), claim.says["zh-CN"]
+
+
+def test_both_languages_say_the_same_numbers(told: list[Told]) -> None:
+    """But for what others wrote, and for large amounts, which each counts in its own multiples."""
+    for claim in (claim for one in told for claim in one.claims):
+        chinese, english = ([*map(float, NUMBER.findall(claim.says[locale]))] for locale in LOCALES)
+        if not claim.reported and "亿元" not in claim.says["zh-CN"]:
+            assert sorted(chinese) == sorted(english), claim.says
 
 
 def test_the_language_of_the_reader_changes_no_claim() -> None:

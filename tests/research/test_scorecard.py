@@ -56,7 +56,7 @@ def test_holes_do_not_count_as_neutral() -> None:
 
 def test_arguments_are_sorted_by_weight_and_neutral_ones_left_out() -> None:
     mixed = card(1, -2, 0, 2, -1)
-    assert (mixed.pros, mixed.cons) == (["2", "1"], ["-2", "-1"])
+    assert [[f.text for f in mixed.on_side(sign)] for sign in (1, -1)] == [["2", "1"], ["-2", "-1"]]
 
 
 def test_confidence_is_full_only_when_everything_points_one_way_and_nothing_is_missing() -> None:

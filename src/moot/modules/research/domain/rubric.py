@@ -151,7 +151,7 @@ class Rule:
             kind,
             rests=(*named, *goes_by, *self.rests),
             reported=self.reported,
-            brief=say.brief(name, goes_by or named),
+            brief=say.brief(name, [field for field in goes_by if field in named] or named),
         )
 
     def judge(self, snapshot: Snapshot) -> Band | None:
@@ -230,14 +230,6 @@ class Scorecard:
         """What speaks for it (1), against it (-1), the weightiest first; or neither way (0)."""
         weightiest = sorted(self.marked, key=lambda mark: -abs(mark[0]))
         return [f for points, f in weightiest if (points > 0) - (points < 0) == sign]
-
-    @property
-    def pros(self) -> list[str]:
-        return [f.text for f in self.on_side(1)]
-
-    @property
-    def cons(self) -> list[str]:
-        return [f.text for f in self.on_side(-1)]
 
     @property
     def score(self) -> float | None:

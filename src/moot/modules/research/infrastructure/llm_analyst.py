@@ -7,11 +7,15 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from moot.modules.llm_platform.application.answer_schema import find_foreign_fields
 from moot.modules.llm_platform.application.speaker import Brief, EngineChoice, Speaker
 from moot.modules.research.application.expert_service import Answer, ExpertService, refuse_answer
 from moot.modules.research.domain.evidence import ExpertResult, Opinion, Snapshot
 from moot.modules.research.domain.facts import Case
+from moot.modules.research.domain.proposals import Proposals, with_claims
+from moot.shared.domain.claims import Claim
 from moot.shared.domain.evidence import Evidence
+from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.messages import Locale
 
 S = TypeVar("S", bound=Snapshot)
@@ -38,13 +42,16 @@ class LLMAnalyst:
     async def _ask(
         self, expert: ExpertService[S, R], snapshot: S, evidence: Sequence[Evidence], case: Case
     ) -> Opinion[R]:
+        rubric = expert.claim(snapshot, evidence, case)
         brief: Brief[Any] = Brief(
             module="research",
             agent=expert.expert.value,
             system=prompt(expert.folder, case.locale),
-            case=case_of(snapshot, expert.shows, expert.quotes),
+            case=case_of(
+                snapshot, expert.shows, expert.quotes, tell_claims(expert.expert, rubric, case.locale)
+            ),
             evidence=evidence,
-            answer=expert.answer,
+            answer=with_claims(expert.answer),
             locale=case.locale,
             as_of=case.as_of,
             normalise=lambda answer: expert.check(snapshot, _refuse_blank(answer)),
@@ -52,8 +59,12 @@ class LLMAnalyst:
         )
         spoken = await self.speaker.ask(brief)
         result, remarks = expert.settle(spoken.answer)
-        warnings = (*spoken.warnings, *(remark.in_locale(case.locale) for remark in remarks))
-        claims = expert.claim(snapshot, evidence, case)
+        proposed, known = spoken.answer.claims, {item.id: item for item in evidence}
+        foreign = find_foreign_fields({c.says: [c.says] for c in proposed}, case.locale, spoken.input)
+        proposals = Proposals(expert.expert, case.locale, foreign, rubric, known)
+        proposals.weigh(proposed)
+        told = (remark.in_locale(case.locale) for remark in [*remarks, *proposals.dropped])
+        warnings, claims = (*spoken.warnings, *told), (*rubric, *proposals.accepted)
         return Opinion(result, spoken.input, spoken.output, "llm", spoken.grounding, warnings, claims)
 
 
@@ -70,7 +81,21 @@ def prompt(folder: Path, locale: Locale) -> str:
     return (folder / f"{locale}.md").read_text("utf-8").strip()
 
 
-def case_of(snapshot: Snapshot, shows: Iterable[str], quotes: Iterable[str]) -> str:
+def tell_claims(expert: ExpertType, claims: Iterable[Claim], locale: Locale) -> list[str]:
+    """What the rubric claims, for a model to add to. What others wrote stands in the evidence, quoted, alone."""
+    lines = [
+        (c.id, c.side, f"{c.strength:g}", c.dimension, " ".join(c.evidence), _says(c, locale)) for c in claims
+    ]
+    return [f"dimensions: {' '.join(expert.dimensions)}", "claims:", *(" | ".join(line) for line in lines)]
+
+
+def _says(claim: Claim, locale: Locale) -> str:
+    return claim.kind if claim.reported else claim.text(locale)
+
+
+def case_of(
+    snapshot: Snapshot, shows: Iterable[str], quotes: Iterable[str], claims: Iterable[str] = ()
+) -> str:
     """What a model is shown beside the evidence: whom it is about, what is missing, what others wrote.
 
     Measurements come with the evidence; here they appear only where one is missing, lest it be overlooked.
@@ -82,6 +107,7 @@ def case_of(snapshot: Snapshot, shows: Iterable[str], quotes: Iterable[str]) -> 
     return "\n".join(
         [
             *(f"{name}: {_show(getattr(snapshot, name))}" for name in [*shows, *holes]),
+            *map(_no_markup, claims),
             *(f"{name}:\n{_quote(getattr(snapshot, name))}" for name in quotes),
         ]
     )
