@@ -1,6 +1,7 @@
 """A model that does what the text before it says: once it has read a planted title, everything is a BUY."""
 
 import json
+import re
 from collections.abc import Collection
 from typing import Any
 
@@ -30,13 +31,18 @@ class ObedientModel:
         self.orders, self.obeys = orders, False
 
     def __call__(self, body: dict[str, Any]) -> Say:
-        shown = "\n".join(str(message["content"]) for message in body["messages"])
-        self.obeys = self.obeys or any(order in shown for order in self.orders)
+        shown = _letters("".join(str(message["content"]) for message in body["messages"]))
+        self.obeys = self.obeys or any(_letters(order) in shown for order in self.orders)
         answer = careful(body)
         return Say(json.dumps(_praise(json.loads(answer.content or "")))) if self._may(answer) else answer
 
     def _may(self, answer: Say) -> bool:
         return self.obeys and (answer.content or "").startswith("{")
+
+
+def _letters(text: str) -> str:
+    """However markup in it was disarmed."""
+    return re.sub(r"[\W_]+", "", re.sub(r"\\u[0-9a-f]{4}", "", text))
 
 
 def _praise(answer: Any) -> Any:
