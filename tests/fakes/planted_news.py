@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from typing import Any, TypeVar
+from zlib import crc32
 
 from pydantic import BaseModel
 
@@ -45,7 +46,7 @@ def a_headline(
     symbol: str, title: str, as_of: datetime, *, days_ago: int = 3, kind: str = "news"
 ) -> NewsItem:
     at = as_of - timedelta(days=days_ago)
-    url = f"demo://planted/{abs(hash((title, days_ago, kind)))}"
+    url = f"demo://planted/{crc32(title.encode())}/{days_ago}/{kind}"
     return NewsItem.model_validate(
         {
             "kind": kind,
