@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given as examples
 from hypothesis import strategies as st
 
+from moot.shared.domain.claims import Claim
 from moot.shared.domain.evidence import Evidence
+from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.grounding import ground, mark_reported
 
 NOON = datetime(2026, 6, 30, 4, 0, tzinfo=UTC)
@@ -154,6 +156,96 @@ def test_the_right_number_of_the_wrong_kind_does_not_hold(text, offenders):
 
 def test_an_index_may_be_written_as_a_percentage():
     assert ground(["PMI 49.8%", "PMI 49.8"], [item("macro.pmi", 49.8, "index")]).offenders == []
+
+
+READINGS = [
+    item("technical.ma20", 8.4381, "CNY"),
+    item("technical.ma60", 8.6926, "CNY"),
+    item("technical.rsi_value", 43.5965, "index"),
+    item("technical.adx_value", 17.6439, "index"),
+    item("financial.gross_margin", 45.2, "%"),
+    item("financial.gross_margin_series.2025Q3", 43.1, "%"),
+    item("valuation.pe_ttm", 5.3867, "x"),
+    item("valuation.pb", 0.5637, "x"),
+    item("valuation.pe_percentile", 17, "%"),
+    item("catalyst.event.1", "RSI of 17.6 and ROE of 88.8%, says a blog"),
+]
+
+
+def claim(name: str, evidence: list[str], zh: str, en: str) -> Claim:
+    return Claim(
+        id=f"technical.{name}",
+        kind=f"technical.{name}.x",
+        expert=ExpertType.TECHNICAL_ANALYST,
+        dimension="trend",
+        side="for",
+        strength=0.5,
+        says={"zh-CN": zh, "en-US": en},
+        evidence=evidence,
+        as_of=NOON,
+    )
+
+
+CLAIMS = [
+    claim(
+        "ma20_ma60",
+        ["technical.ma20", "technical.ma60"],
+        "20 日均线 8.44 元低于 60 日均线 8.69 元，空头排列。",
+        "The 20-day average of CNY 8.44 is below the 60-day average of CNY 8.69.",
+    ),
+    claim(
+        "margin",
+        ["financial.gross_margin"],
+        "毛利率为 45.2%，较高。",
+        "Gross margin is 45.2%, which is high.",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "offenders"),
+    [
+        ("RSI 为 17.6，偏弱", ["17.6"]),
+        ("RSI is 17.6", ["17.6"]),
+        ("PE(TTM) 0.56 倍", ["0.56 倍"]),
+        ("PB of 5.39x", ["5.39x"]),
+        ("PE 分位 45.2%", ["45.2%"]),
+        ("目前 20 日均线 8.69 元低于 60 日均线 8.44 元", ["8.69 元", "8.44 元"]),
+        ("Today the 20-day average of CNY 8.69 is flat", ["CNY 8.69"]),
+        ("毛利率为 17%", ["17%"]),
+        ("RSI 为 43.6。毛利率为 17%，处于 17% 分位", ["17%"]),
+    ],
+)
+def test_a_right_number_stated_for_another_measure_does_not_hold(text, offenders):
+    readings = [reading for reading in READINGS if not isinstance(reading.value, str)]
+    assert ground([text], readings, claims=CLAIMS).offenders == offenders
+    assert ground([text], readings, claims=CLAIMS, given="17.6, 0.56, 8.44").offenders == offenders
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "RSI 为 43.6，ADX 只有 17.6；PE 与 PB 分别为 5.39 倍和 0.56 倍",
+        "PE(TTM) 5.39 倍，处于 17% 分位，PB 0.56 倍",
+        "RSI 43.6 高于 ADX 的 17.6",
+        "ROE 一栏缺失，毛利率 45.2%",
+        "毛利率为 45.2%，2025Q3 毛利率为 43.1%",
+        "20 日均线 8.44 元，60 日均线 8.69 元",
+        "The 20-day average of CNY 8.44 is below the 60-day average of CNY 8.69; RSI at 43.6, PE 5.4x, PB 0.56x.",
+        "RSI(14) of 43.6; the PE ranks at 17%",
+    ],
+)
+def test_a_measure_may_be_named_in_other_words(text):
+    assert ground([text], READINGS, claims=CLAIMS).offenders == []
+
+
+def test_what_others_say_of_a_measure_is_reported_and_not_its_value():
+    found = ground(["RSI 为 17.6，ROE 88.8%"], READINGS, claims=CLAIMS)
+    assert (found.reported, found.offenders) == (["17.6", "88.8%"], [])
+
+
+def test_a_number_that_is_wrong_in_one_place_is_wrong():
+    assert ground(["ADX 17.6, RSI 17.6, ADX 17.6"], READINGS[:4]).offenders == ["17.6"]
 
 
 INVENTED = [

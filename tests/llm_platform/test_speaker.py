@@ -11,7 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from moot.modules.llm_platform.application.answer_schema import describe_schema, strict_schema
 from moot.modules.llm_platform.application.speaker import Brief, Prompts, Speaker
 from moot.modules.llm_platform.domain.exceptions import LLMConnectionError, LLMOutputParseError
+from moot.shared.domain.claims import Claim
 from moot.shared.domain.evidence import Evidence
+from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.messages import LOCALES, Locale
 from tests.fakes.llm import FakeLLM, Said, spoken
 
@@ -378,6 +380,24 @@ async def test_what_only_a_headline_says_is_marked_and_the_reader_warned(locale)
     assert turn.answer == View.model_validate(answer(locale, key_evidence=[marked]))
     assert turn.output == output
     assert (turn.grounding.offenders, len(turn.grounding.reported), turn.warnings) == ([], 1, [warning])
+
+
+async def test_in_the_words_of_a_claim_a_number_is_that_of_its_measure():
+    kept = Claim(
+        id="technical.average",
+        kind="technical.average.above",
+        expert=ExpertType.TECHNICAL_ANALYST,
+        dimension="trend",
+        side="for",
+        strength=0.5,
+        says={"zh-CN": "股价站上均线 16.9 元"},
+        evidence=["technical.ma20"],
+        as_of=NOON,
+    )
+    wrong = said(key_evidence=["股价站上均线 16.2 元"])
+    assert (await Speaker(FakeLLM(wrong)).ask(brief())).grounding.offenders == []
+    turn = await Speaker(FakeLLM(wrong)).ask(brief(claims=[kept]))
+    assert turn.grounding.offenders == ["16.2 元"]
 
 
 async def test_a_level_that_only_a_headline_names_is_no_level():

@@ -4,7 +4,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
+from functools import cached_property
+from itertools import pairwise, product
 from random import Random
 from typing import Any
 
@@ -16,7 +17,7 @@ from moot.modules.research.infrastructure.llm_analyst import OWN_NUMBERS
 from moot.shared.domain.claims import Claim
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import ExpertType
-from moot.shared.domain.grounding import Grounding, ground
+from moot.shared.domain.grounding import ground
 from moot.shared.domain.messages import LOCALES, Locale
 from moot.shared.domain.symbol import Market
 from tests.fakes.clock import FixedClock
@@ -40,10 +41,9 @@ STATED = re.compile(
 
 @dataclass(frozen=True)
 class Told:
-    """One text of an expert and what it was written from. `parts` is the text in sentences."""
+    """One text of an expert and what it was written from."""
 
     symbol: str
-    day: str
     expert: ExpertType
     locale: Locale
     text: str
@@ -51,8 +51,13 @@ class Told:
     own: tuple[float, ...]
     claims: tuple[Claim, ...]
 
-    def check(self, text: str) -> Grounding:
-        return ground([text], self.evidence, own=self.own)
+    def check(self, text: str) -> list[str]:
+        return ground([text], self.evidence, own=self.own, claims=self.claims).offenders
+
+    @cached_property
+    def flagged(self) -> list[str]:
+        """Of what is right."""
+        return self.check(self.text)
 
 
 @dataclass(frozen=True)
@@ -66,41 +71,34 @@ class Planted:
     @property
     def caught(self) -> bool:
         """Offence is taken at something in the wrong text that nobody took offence at in the right one."""
-        return bool(
-            set(self.told.check(self.text).offenders) - set(self.told.check(self.told.text).offenders)
-        )
+        return bool(set(self.told.check(self.text)) - set(self.told.flagged))
 
 
 async def tell(companies: int, days_back: Sequence[int]) -> list[Told]:
+    """The narratives and the claims of all experts, in both languages."""
     market = MarketData({Market.DEMO: DemoMarket(seed=7, clock=FixedClock(NOW))})
-    told = []
-    for n in range(1, companies + 1):
-        for back in days_back:
-            for expert in ExpertType:
-                for locale in LOCALES:
-                    told.append(
-                        await _tell(market, f"9000{n:02}.DEMO", NOW - timedelta(days=back), expert, locale)
-                    )
-    return told
+    cases = product(range(1, companies + 1), days_back, ExpertType, LOCALES)
+    return [
+        told
+        for n, back, expert, locale in cases
+        for told in await _tell(market, f"9000{n:02}.DEMO", NOW - timedelta(days=back), expert, locale)
+    ]
 
 
-async def _tell(market: MarketData, symbol: str, as_of: datetime, expert: ExpertType, locale: Locale) -> Told:
-    service = ResearchContainer(market).service(expert)
+async def _tell(
+    market: MarketData, symbol: str, as_of: datetime, expert: ExpertType, locale: Locale
+) -> list[Told]:
+    service: Any = ResearchContainer(market).service(expert)
     day = (as_of.date(),) if expert is ExpertType.TECHNICAL_ANALYST else ()
-    run: Any = await service.run(symbol, *day, as_of=as_of, locale=locale)  # type: ignore[attr-defined]
-    report: dict[str, Any] = run if isinstance(run, dict) else run.model_dump(mode="json")
+    run = await service.run(symbol, *day, as_of=as_of, locale=locale)
+    report = run if isinstance(run, dict) else run.model_dump(mode="json")
     result = report.get("result", report)
     answer = service.answer.model_validate({name: result[name] for name in service.answer.model_fields})
-    return Told(
-        symbol,
-        as_of.date().isoformat(),
-        expert,
-        locale,
-        report["narrative_report"],
-        tuple(Evidence.model_validate(item) for item in report["evidence"]),
-        (*collect_statements(answer, OWN_NUMBERS).own, *LIMITS),
-        tuple(Claim.model_validate(claim) for claim in report["claims"]),
-    )
+    evidence = tuple(Evidence.model_validate(item) for item in report["evidence"])
+    claims = tuple(Claim.model_validate(claim) for claim in report["claims"])
+    own = (*collect_statements(answer, OWN_NUMBERS).own, *LIMITS)
+    texts = (report["narrative_report"], "\n".join(claim.text(locale) for claim in claims))
+    return [Told(symbol, expert, locale, text, evidence, own, claims) for text in texts]
 
 
 Number = re.Match[str]
@@ -127,6 +125,12 @@ def change_digit(found: Number, random: Random) -> str:
     place = random.choice([n for n, c in enumerate(digits) if c.isdigit()])
     other = random.choice([d for d in "123456789" if d != digits[place]])
     return _with(found, digits=digits[:place] + other + digits[place + 1 :])
+
+
+def invent(found: Number, random: Random) -> str:
+    """As many digits, by chance."""
+    digits = "".join(random.choice("123456789") if c.isdigit() else c for c in found["digits"])
+    return _with(found, digits=digits)
 
 
 def shift_point(found: Number, random: Random) -> str | None:
@@ -160,6 +164,7 @@ def change_kind(found: Number, _: Random) -> str | None:
 
 CHANGES: dict[str, Change] = {
     "digit": change_digit,
+    "chance": invent,
     "point": shift_point,
     "multiple": change_multiple,
     "sign": flip_sign,

@@ -1,7 +1,7 @@
 """Whether what a text states can be found in the evidence it was given."""
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, insort
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -9,15 +9,19 @@ from typing import Literal
 
 from pydantic import BaseModel
 
+from moot.shared.domain.claims import Claim
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.messages import Locale
 from moot.shared.domain.stated_numbers import (
+    ANY_NUMBER,
     KINDS,
     SCALES,
     Kind,
     Number,
+    Words,
     bare_address,
     find_urls,
+    read_in_context,
     read_numbers,
 )
 from moot.shared.domain.texts import SAY
@@ -38,6 +42,8 @@ class Grounding(BaseModel, frozen=True, extra="forbid"):
 
 Judgement = Literal["holds", "reported", "offends"]
 QUOTED = "> "
+FEWEST_WORDS, NEAR = 2, 3
+"""Of fewer words anything might be meant; and a name must be as near to its number."""
 
 
 def ground(
@@ -47,6 +53,7 @@ def ground(
     given: str = "",
     own: Iterable[float] = (),
     figures: Iterable[str] = (),
+    claims: Iterable[Claim] = (),
 ) -> Grounding:
     """Check every number and URL that `texts` state.
 
@@ -57,17 +64,20 @@ def ground(
 
     Evidence that is text, and lines of `given` that are quoted (`> `), come from outside: what stands only there is
     reported. `figures` are numbers in fields of their own, where no reader could be told so: reported is not enough.
+    A number that is plainly stated for a measure, by a name in capitals or in the words of one of `claims`, must be
+    that measure's.
     """
-    known = _Known(evidence, given, own)
+    known = _Known(evidence, given, own, claims)
     found: dict[str, Judgement] = {}
     for text in texts:
         found |= {url: known.judge_address(url) for url in find_urls(text)}
-        found |= {number.stated: known.judge(number) for number in read_numbers(text) if number.is_claim}
+        for number, words in read_in_context(text):
+            if number.is_claim and found.get(number.stated) != "offends":
+                found[number.stated] = known.judge(number, words)
     for number in (number for figure in figures for number in read_numbers(figure) if number.is_claim):
         found[number.stated] = "holds" if known.judge(number) == "holds" else "offends"
-    reported, offenders = (
-        [stated for stated, judged in found.items() if judged == wanted] for wanted in ("reported", "offends")
-    )
+    offenders = [stated for stated, judged in found.items() if judged == "offends"]
+    reported = [stated for stated, judged in found.items() if judged == "reported"]
     checked = len(found) - len(reported)
     score = (checked - len(offenders)) / checked if checked else 1.0
     return Grounding(score=score, checked=checked, offenders=offenders, reported=reported)
@@ -86,28 +96,80 @@ def mark_reported(text: str, reported: Collection[str], locale: Locale) -> str:
 class _Known:
     """What may be stated: measurements and the writer's own judgement; and what it was merely told."""
 
-    def __init__(self, evidence: Sequence[Evidence], given: str, own: Iterable[float]) -> None:
-        quoted = [line for line in given.splitlines() if line.startswith(QUOTED)]
-        outside = [*quoted, *(item.value for item in evidence if isinstance(item.value, str))]
-        shown = [line for line in given.splitlines() if not line.startswith(QUOTED)]
-        measured = [size for item in evidence for size in _measure(item)]
-        judged = [(kind, size, False) for number in own for kind, size in _write("plain", abs(number))]
-        self._named = {float(digits) for item in evidence for digits in re.findall(r"[0-9]+", item.id)}
-        self._facts, self._outside, self._shown = map(
-            _Sizes, ([*measured, *judged], _read(outside), _read(shown))
+    def __init__(
+        self, evidence: Sequence[Evidence], given: str, own: Iterable[float], claims: Iterable[Claim]
+    ) -> None:
+        quoted, shown = (
+            [line for line in given.splitlines() if line.startswith(QUOTED) is outside]
+            for outside in (True, False)
+        )
+        told = [*quoted, *(item.value for item in evidence if isinstance(item.value, str))]
+        self._by_id = {item.id: _Sizes(_measure(item)) for item in evidence}
+        self._names = _Names(claims, self._by_id)
+        self._windows = {float(digits) for item in evidence for digits in re.findall(r"[0-9]+", item.id)}
+        self._measured = _Sizes(size for item in evidence for size in _measure(item))
+        self._own = _Sizes(size for number in own for size in _write("plain", number))
+        self._told, self._shown = (
+            _Sizes(
+                size
+                for text in texts
+                for n in read_numbers(text)
+                for size in _write(n.kind, n.value, n.scale)
+            )
+            for texts in (told, shown)
         )
         self._addresses = [
             {bare_address(url) for text in texts for url in find_urls(text)}
-            for texts in ([item.source for item in evidence], outside, shown)
+            for texts in ([item.source for item in evidence], told, shown)
         ]
 
-    def judge(self, number: Number) -> Judgement:
+    def judge(self, number: Number, words: Words = ()) -> Judgement:
         """A window or a period that evidence is named for, as in `high_20d`, is a bare number or none."""
-        named = number.value in self._named and not number.decimals and not number.unit
-        return _settle(named or number in self._facts, number in self._outside, number in self._shown)
+        if number in self._own or (number.value in self._windows and not number.decimals and not number.unit):
+            return "holds"
+        measured = number in self._measured
+        right = measured and not self._is_misnamed(number, words)
+        return _settle(right, number in self._told, number in self._shown and not measured)
+
+    def _is_misnamed(self, number: Number, words: Words) -> bool:
+        """It is stated for a measure of its kind, and is another's."""
+        meant = [self._by_id[id_] for id_ in self._names.find(words)]
+        return any(number.kind in sizes.kinds for sizes in meant) and not any(
+            number in sizes for sizes in meant
+        )
 
     def judge_address(self, url: str) -> Judgement:
         return _settle(*(bare_address(url) in addresses for addresses in self._addresses))
+
+
+class _Names:
+    """A claim names a measure by all its words up to the number; so does whoever uses the same words. A name in
+    capitals right before a number, such as RSI or MA20, is that of the evidence that has it in its id.
+    """
+
+    def __init__(self, claims: Iterable[Claim], values: Mapping[str, "_Sizes"]) -> None:
+        self._capitals, self._phrases = defaultdict[str, set[str]](set), defaultdict[Words, set[str]](set)
+        for id_ in values:
+            for part in re.split(r"[._]", id_.upper()):
+                self._capitals[part].add(id_)
+        for claim in claims:
+            for number, words in (found for text in claim.says.values() for found in read_in_context(text)):
+                meant = [id_ for id_ in claim.evidence if id_ in values and number in values[id_]]
+                if len(meant) == 1 and len(words) >= FEWEST_WORDS:
+                    self._phrases[_fold(words)].update(id_ for id_ in values if id_.startswith(meant[0]))
+
+    def find(self, words: Words) -> Collection[str]:
+        """The ids of what is named; none if nobody can tell."""
+        folded = _fold(words)
+        for start in range(len(folded)):
+            if folded[start:] in self._phrases:
+                return self._phrases[folded[start:]]
+        near = " ".join(words).rpartition(ANY_NUMBER)[2].split()[-NEAR:]
+        return {id_ for word in near if word.isupper() for id_ in self._capitals.get(word, ())}
+
+
+def _fold(words: Words) -> Words:
+    return tuple(map(str.lower, words))
 
 
 def _settle(known: bool, told: bool, shown: bool) -> Judgement:
@@ -123,17 +185,15 @@ class _Sizes:
     def __init__(self, sizes: Iterable[Size]) -> None:
         self._sizes: dict[tuple[Kind, int], list[float]] = defaultdict(list)
         for kind, size, signed in sizes:
-            self._sizes[kind, 0].append(abs(size))
-            for sign in (1, -1):
+            for sign in (0, 1, -1):
                 if not signed or size * sign >= 0:
-                    self._sizes[kind, sign].append(abs(size))
-        for known in self._sizes.values():
-            known.sort()
+                    insort(self._sizes[kind, sign], abs(size))
+        self.kinds = {kind for kind, _ in self._sizes}
 
     def __contains__(self, number: Number) -> bool:
         """Rounding moves a number by half a step of its last digit at most; cutting it off, by less than a step."""
         step, slack = 10.0**-number.decimals * number.scale, number.size * 1e-9
-        sizes = self._sizes[number.kind, number.sign]
+        sizes = self._sizes.get((number.kind, number.sign), [])
         nearest = bisect_left(sizes, number.size - step / 2 - slack)
         return nearest < len(sizes) and sizes[nearest] < number.size + max(slack, step - slack)
 
@@ -141,27 +201,20 @@ class _Sizes:
 def _measure(item: Evidence) -> Iterator[Size]:
     """The value as it stands and, if its unit is a multiple such as `100m CNY`, in full."""
     if isinstance(item.value, str):
-        return
+        return iter(())
     multiple = re.match(r"([0-9]*)([A-Za-z]+|[十百千万亿]+)", item.unit)
     scale = SCALES.get(multiple[2].lower(), 1.0) * float(multiple[1] or 1) if multiple else 1.0
     kind = EVIDENCE_KINDS.get(item.unit.lower(), "money") if item.unit else "plain"
-    yield from ((written, size, True) for written, size in _write(kind, float(item.value), scale))
+    return _write(kind, float(item.value), scale, signed=True)
 
 
-def _read(texts: Iterable[str]) -> Iterator[Size]:
-    for number in (number for text in texts for number in read_numbers(text)):
-        yield from ((kind, size, False) for kind, size in _write(number.kind, number.value, number.scale))
-
-
-def _write(kind: Kind, value: float, scale: float = 1.0) -> Iterator[tuple[Kind, float]]:
+def _write(kind: Kind, value: float, scale: float = 1.0, *, signed: bool = False) -> Iterator[Size]:
     """How else a number of that kind may be written. What has no unit may get any; of a fraction, hundredths."""
-    yield "plain", value
-    if scale != 1:
-        yield "plain", value * scale
+    any_kind: tuple[Kind, ...] = ("plain", "money", "times", "hundredths")
+    yield from ((written, value, signed) for written in (any_kind if kind == "plain" else any_kind[:1]))
+    yield from (("plain", value * scale, signed), (kind, value * scale, signed))
     if kind == "plain":
-        yield from (("money", value), ("times", value), ("hundredths", value), ("hundredths", 100 * value))
-    else:
-        yield kind, value * scale
+        yield "hundredths", 100 * value, signed
 
 
 EVIDENCE_KINDS: Mapping[str, Kind] = KINDS | {"index": "hundredths"}

@@ -8,16 +8,18 @@ from typing import Literal
 
 Kind = Literal["plain", "money", "hundredths", "times"]
 """What a number is told to be by its unit: nothing in particular, an amount, a percentage or a multiple."""
+Words = tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Number:
     """A number as written: `sign` is 0 without one, `unit` empty without one; `glued` is part of a word.
 
-    `end` is where it ends in its text, its currency included.
+    It stands from `start` to `end` in its text, its currency included.
     """
 
     stated: str
+    start: int
     end: int
     value: float
     decimals: int
@@ -57,13 +59,25 @@ def read_numbers(text: str) -> Iterator[Number]:
         place = found.end() + len(unit)
         yield Number(
             stated=text[found.start() : place].strip(),
+            start=found.start(),
             end=place + len(_unit_at(plain, place)) if unit else place,
             value=float(digits),
             decimals=len(digits.partition(".")[2]),
             sign={None: 0, "+": 1, "-": -1}[found["sign"]],
             unit=(unit or found["currency"] or "").strip().lower(),
-            glued=found["before"] is not None or (not unit and bool(WORD.match(plain, found.end()))),
+            glued=found["before"] is not None
+            or (not unit and bool(PART_OF_A_WORD.match(plain, found.end()))),
         )
+
+
+def read_in_context(text: str) -> Iterator[tuple[Number, Words]]:
+    """Each number with the words of its sentence that come before it, numbers among them as `#`."""
+    said, place = "", 0
+    for number in read_numbers(text):
+        said = SENTENCE_END.split(said + text[place : number.start])[-1][-LONGEST_SAID:]
+        yield number, tuple(WORD.findall(said))
+        said += ANY_NUMBER if number.is_claim else text[number.start : number.end]
+        place = number.end
 
 
 def _unit_at(text: str, place: int) -> str:
@@ -114,7 +128,10 @@ KINDS: dict[str, Kind] = {
 UNITS = sorted(KINDS, key=len, reverse=True)
 LONGEST_UNIT = len(UNITS[0]) + 2
 LETTERS = frozenset(ascii_lowercase)
-WORD = re.compile(r"\.?[A-Za-z]|_")
+PART_OF_A_WORD = re.compile(r"\.?[A-Za-z]|_")
+SENTENCE_END = re.compile(r"[。！？；\n]|[.!?;:：](?=\s)")
+WORD = re.compile(r"[A-Za-z][A-Za-z0-9]*|[0-9]+|#|[\u3400-\u4dbf\u4e00-\u9fff]")
+ANY_NUMBER, LONGEST_SAID = "#", 200
 
 NUMBER = re.compile(
     r"""

@@ -4,13 +4,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, TypeVar
+from typing import Any
 
 from pydantic import BaseModel
 
 from moot.shared.domain.messages import Locale
 
-B = TypeVar("B", bound=BaseModel)
 ENFORCEABLE = frozenset({"type", "enum", "const", "items", "anyOf", "description"})
 BOUNDS = frozenset(
     {
@@ -114,20 +113,13 @@ def _leaves(value: Any, *path: str) -> Iterator[tuple[tuple[str, ...], Any]]:
         yield path, value
 
 
-def mark_texts(answer: B, mark: Callable[[str], str]) -> B:
-    """The answer with `mark` made on every text that the model wrote."""
-
-    def walk(value: Any) -> Any:
-        if isinstance(value, BaseModel):
-            return value.model_copy(
-                update={name: walk(getattr(value, name)) for name in value.model_fields_set}
-            )
-        if isinstance(value, list):
-            return [walk(part) for part in value]
-        return mark(value) if isinstance(value, str) else value
-
-    marked: B = walk(answer)
-    return marked
+def mark_texts(value: Any, mark: Callable[[str], str]) -> Any:
+    """The same with `mark` made on every text in it."""
+    if isinstance(value, BaseModel):
+        return value.model_copy(update={name: mark_texts(part, mark) for name, part in value})
+    if isinstance(value, list):
+        return [mark_texts(part, mark) for part in value]
+    return mark(value) if isinstance(value, str) else value
 
 
 def find_foreign_fields(texts: Mapping[str, list[str]], locale: Locale, shown: str) -> list[str]:

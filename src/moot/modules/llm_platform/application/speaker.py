@@ -28,6 +28,7 @@ from moot.modules.llm_platform.domain.chat import ChatMessage, ChatResult, Respo
 from moot.modules.llm_platform.domain.exceptions import LLMOutputParseError
 from moot.modules.llm_platform.domain.parsing import Normaliser, parse_llm_json_output
 from moot.modules.llm_platform.domain.texts import SAY
+from moot.shared.domain.claims import Claim
 from moot.shared.domain.errors import AppError
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.grounding import Grounding, ground, mark_reported
@@ -75,7 +76,8 @@ class Brief(Generic[A]):
 
     `system` says who it is and how it judges; `case` is what it is to judge, beside the evidence. `normalise` runs on
     the parsed answer before it is validated as `answer`. `own` names the fields whose numbers are the agent's own
-    judgement and so need no evidence.
+    judgement and so need no evidence. `claims` are the desk's own on this evidence: what their words say of a measure
+    is that measure's.
     """
 
     module: str
@@ -89,6 +91,7 @@ class Brief(Generic[A]):
     temperature: float = 0.3
     normalise: Normaliser = dict
     own: frozenset[str] = frozenset({"confidence", "confidence_score", "score"})
+    claims: Sequence[Claim] = ()
 
 
 @dataclass(frozen=True)
@@ -147,8 +150,9 @@ class Speaker:
             reply.content, brief.answer, normalizers=[brief.normalise], context_label=brief.agent
         )
         said = collect_statements(answer, brief.own)
+        own, figures, claims = said.own, said.figures, brief.claims
         grounding = ground(
-            said.all_texts, brief.evidence, given=brief.case, own=said.own, figures=said.figures
+            said.all_texts, brief.evidence, given=brief.case, own=own, figures=figures, claims=claims
         )
         problems = _language_problems(brief, said)
         if grounding.score < self._min_grounding:
@@ -159,10 +163,11 @@ class Speaker:
                 raw_length=len(reply.content),
                 grounding=grounding.model_dump(),
             )
-        warnings = [*_warn(brief, answer, reply), *_warn_of_reports(grounding)]
+        warnings = [*_warn(brief, answer, reply)]
+        if reported := grounding.reported:
+            warnings.append(SAY("answer.reported", reported=reported))
+            answer = mark_texts(answer, lambda text: mark_reported(text, reported, brief.locale))
         told = [warning.in_locale(brief.locale) for warning in warnings]
-        if grounding.reported:
-            answer = mark_texts(answer, lambda text: mark_reported(text, grounding.reported, brief.locale))
         return Spoken(answer, opening[1].content, reply.content, grounding, told)
 
 
@@ -253,7 +258,3 @@ def _warn(brief: Brief[A], answer: A, reply: ChatResult) -> Iterator[Message]:
     if NARRATIVE in brief.answer.model_fields and not low <= length <= high:
         logger.warning("narrative too short or too long", agent=brief.agent, length=length)
         yield SAY("answer.narrative_length", length=length, low=low, high=high)
-
-
-def _warn_of_reports(grounding: Grounding) -> list[Message]:
-    return [SAY("answer.reported", reported=grounding.reported)] if grounding.reported else []
