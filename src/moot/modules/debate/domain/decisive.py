@@ -16,6 +16,8 @@ from moot.shared.domain.claims import Claim
 
 MOST_PAIRS = 200
 """Of those that change the same dimensions: how many are tried, those first that move it most one by one."""
+FEW = 20
+"""Of so many claims every two are tried."""
 MOST_TOGETHER = 3
 """How many times farther two of one dimension may move it than one by one, at the strengths that claims have."""
 MOST_AT_ONCE = 12
@@ -120,18 +122,34 @@ def find_decisive(weighing: Weighing) -> list[str]:
     """One claim or two if they do, otherwise those that pull most, less those that can stay; none if nothing would
     do. Out of the middle either way will do, whichever is shorter.
     """
-    trial = Trial(weighing)
-    ways = (1, -1) if weighing.direction == "NEUTRAL" else (-1,) if weighing.lean > 0 else (1,)
-    singles, pairs = (
-        map(frozenset, combinations(trial.alone, 1)),
-        (p for way in ways for p in _pairs(trial, way)),
-    )
+    trial, ways = Trial(weighing), _ways(weighing)
+    singles = (frozenset([id_]) for id_ in trial.alone) if ways else ()
+    pairs = (pair for way in ways for pair in _pairs(trial, way))
     for sets in (singles, pairs):
         flipping = [struck for struck in sets if trial.flips(struck)]
         if flipping:
             return min(sorted(struck) for struck in _farthest(trial, flipping))
     found = [_prune(trial, struck) for way in ways if (struck := _strike(trial, way))]
     return min(map(sorted, found), key=lambda ids: (len(ids), ids), default=[])
+
+
+def _ways(weighing: Weighing) -> list[int]:
+    """Which way the lean has to move; out of the middle, if what one side has at its best could move it so far."""
+    if weighing.direction != "NEUTRAL":
+        return [-1 if weighing.lean > 0 else 1]
+    unanswered = Weighing(
+        weighing.claims, [r for r in weighing.relations if r.kind == "support"], weighing.heard
+    )
+    ways = []
+    for side, way in (("for", 1), ("against", -1)):
+        places: dict[Dimension, list[Claim]] = {}
+        for claim in weighing.claims:
+            if claim.side == side:
+                places.setdefault(_place(claim), []).append(claim)
+        best = weigh_dimensions({p: balance(c, unanswered.strengths) for p, c in places.items()})
+        if weighing.decide(best) != "NEUTRAL":
+            ways.append(way)
+    return ways
 
 
 def _farthest(trial: Trial, sets: Sequence[Struck]) -> list[Struck]:
@@ -144,6 +162,9 @@ def _pairs(trial: Trial, way: int) -> Iterator[Struck]:
     do may move it farther; of those, the likeliest are tried.
     """
     alone = trial.alone
+    if len(alone) <= FEW:
+        yield from map(frozenset, combinations(alone, 2))
+        return
     little = 4 * max((far * far for far in alone.values()), default=0.0)
     best = sorted(alone, key=lambda id_: (-way * alone[id_], id_))
     for place, one in enumerate(best):
@@ -164,11 +185,10 @@ def _strike(trial: Trial, way: int) -> Struck:
     """One after the other, each time what moves it farthest, until it has turned; nothing if it does not."""
     struck, left = NOTHING, sorted(trial.alone, key=lambda id_: (-way * trial.alone[id_], id_))
     while left and not trial.flips(struck):
-        next_ = max(left[:MOST_AT_ONCE], key=lambda id_: (way * trial.lean(struck | {id_}), id_))
-        if way * (trial.lean(struck | {next_}) - trial.lean(struck)) <= 0:
-            return NOTHING
-        struck |= {next_}
-        left.remove(next_)
+        leans = {id_: way * trial.lean(struck | {id_}) for id_ in left[:MOST_AT_ONCE]}
+        farthest = max(leans, key=lambda id_: (leans[id_], id_))
+        struck |= {farthest}
+        left.remove(farthest)
     return struck if trial.flips(struck) else NOTHING
 
 
