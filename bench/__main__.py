@@ -10,7 +10,18 @@ import traceback
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from pathlib import Path
 
-from bench import bare_langgraph, decisions, directory, history, intake, lake, models, sessions, start
+from bench import (
+    argument,
+    bare_langgraph,
+    decisions,
+    directory,
+    history,
+    intake,
+    lake,
+    models,
+    sessions,
+    start,
+)
 from bench.desk import QUESTION, TURNS_ON_THE_CRITICAL_PATH, desk_of_stubs
 from bench.gateways import TimedResearch
 from bench.line import Line
@@ -125,6 +136,7 @@ PARTS: dict[str, Callable[[], Coroutine[None, None, list[Line]]]] = {
     "start": command_line,
     "lake": lake.lines,
     "directory": directory.lines,
+    "argument": argument.lines,
 }
 
 

@@ -10,15 +10,20 @@ from moot.modules.debate.domain.weighing import (
     balance,
     come_to_rest,
     read_bearing,
+    sort_bearing,
     weigh_dimensions,
 )
 from moot.shared.domain.claims import Claim
 
-MOST_PAIRS = 200
+MOST_PAIRS = 60
 """Of those that change the same dimensions: how many are tried, those first that move it most one by one."""
+TOUCH = 3
+"""Two of different dimensions meet in the motion: by how many times the product of what they move."""
+FEW = 20
+"""Of so many claims every two are tried."""
 MOST_TOGETHER = 3
 """How many times farther two of one dimension may move it than one by one, at the strengths that claims have."""
-MOST_AT_ONCE = 12
+MOST_AT_ONCE = 8
 """Of how many the next to go is chosen, where more than two have to."""
 NOTHING: frozenset[str] = frozenset()
 
@@ -33,6 +38,7 @@ class Trial:
         self._claims = {claim.id: claim for claim in weighing.claims}
         self._bases = {claim.id: claim.strength for claim in weighing.claims}
         self._bearing = read_bearing(self._claims, weighing.relations)
+        self._order = sort_bearing(self._bearing)
         self._leans: dict[Struck, float] = {NOTHING: weighing.lean}
         self._members: dict[Dimension, list[Claim]] = {}
         for claim in weighing.claims:
@@ -87,18 +93,22 @@ class Trial:
 
     def _weigh(self, struck: Struck) -> float:
         changed = NOTHING.union(*(self.reach[id_] for id_ in struck)) - struck
-        known, bearing = self._weighing.strengths, {}
+        strengths = self._settle(struck, changed) if changed else self._weighing.strengths
+        pulls = dict(self._weighing.dimensions)
+        for place in {place for id_ in struck for place in self.places[id_]}:
+            pulls[place] = balance([c for c in self._members[place] if c.id not in struck], strengths)
+        return weigh_dimensions(pulls)
+
+    def _settle(self, struck: Struck, changed: frozenset[str]) -> Mapping[str, float]:
+        bearing = {}
         for target in changed:
             support, attack = self._bearing[target]
             bearing[target] = (
                 [s for s in support if s not in struck],
                 [a for a in attack if a not in struck],
             )
-        strengths = come_to_rest(self._bases, bearing, known) if bearing else known
-        pulls = dict(self._weighing.dimensions)
-        for place in {place for id_ in struck for place in self.places[id_]}:
-            pulls[place] = balance([c for c in self._members[place] if c.id not in struck], strengths)
-        return weigh_dimensions(pulls)
+        order = None if self._order is None else [target for target in self._order if target in changed]
+        return come_to_rest(self._bases, bearing, order, self._weighing.strengths)
 
 
 def _place(claim: Claim) -> Dimension:
@@ -120,18 +130,34 @@ def find_decisive(weighing: Weighing) -> list[str]:
     """One claim or two if they do, otherwise those that pull most, less those that can stay; none if nothing would
     do. Out of the middle either way will do, whichever is shorter.
     """
-    trial = Trial(weighing)
-    ways = (1, -1) if weighing.direction == "NEUTRAL" else (-1,) if weighing.lean > 0 else (1,)
-    singles, pairs = (
-        map(frozenset, combinations(trial.alone, 1)),
-        (p for way in ways for p in _pairs(trial, way)),
-    )
-    for sets in (singles, pairs):
-        flipping = [struck for struck in sets if trial.flips(struck)]
-        if flipping:
-            return min(sorted(struck) for struck in _farthest(trial, flipping))
+    trial, ways = Trial(weighing), _ways(weighing)
+    singles = (frozenset([id_]) for id_ in trial.alone) if ways else ()
+    pairs = (pair for way in ways for pair in _pairs(trial, way))
+    if flipping := [struck for struck in singles if trial.flips(struck)]:
+        return min(sorted(struck) for struck in _farthest(trial, flipping))
+    if pair := next((pair for pair in pairs if trial.flips(pair)), None):
+        return sorted(pair)
     found = [_prune(trial, struck) for way in ways if (struck := _strike(trial, way))]
     return min(map(sorted, found), key=lambda ids: (len(ids), ids), default=[])
+
+
+def _ways(weighing: Weighing) -> list[int]:
+    """Which way the lean has to move; out of the middle, if what one side has at its best could move it so far."""
+    if weighing.direction != "NEUTRAL":
+        return [-1 if weighing.lean > 0 else 1]
+    unanswered = Weighing(
+        weighing.claims, [r for r in weighing.relations if r.kind == "support"], weighing.heard
+    )
+    ways = []
+    for side, way in (("for", 1), ("against", -1)):
+        places: dict[Dimension, list[Claim]] = {}
+        for claim in weighing.claims:
+            if claim.side == side:
+                places.setdefault(_place(claim), []).append(claim)
+        best = weigh_dimensions({p: balance(c, unanswered.strengths) for p, c in places.items()})
+        if weighing.decide(best) != "NEUTRAL":
+            ways.append(way)
+    return ways
 
 
 def _farthest(trial: Trial, sets: Sequence[Struck]) -> list[Struck]:
@@ -144,11 +170,13 @@ def _pairs(trial: Trial, way: int) -> Iterator[Struck]:
     do may move it farther; of those, the likeliest are tried.
     """
     alone = trial.alone
-    little = 4 * max((far * far for far in alone.values()), default=0.0)
+    if len(alone) <= FEW:
+        yield from map(frozenset, combinations(alone, 2))
+        return
     best = sorted(alone, key=lambda id_: (-way * alone[id_], id_))
     for place, one in enumerate(best):
         for other in best[place + 1 :]:
-            if not trial.could_flip(alone[one] + alone[other] + way * little):
+            if not trial.could_flip(alone[one] + alone[other] + way * TOUCH * abs(alone[one] * alone[other])):
                 break
             yield frozenset((one, other))
     touching = {
@@ -156,7 +184,7 @@ def _pairs(trial: Trial, way: int) -> Iterator[Struck]:
         for together in trial.together.values()
         for pair in combinations(together, 2)
     }
-    hopeful = [p for p, far in touching.items() if trial.could_flip(way * (MOST_TOGETHER * far + little))]
+    hopeful = [p for p, far in touching.items() if trial.could_flip(way * MOST_TOGETHER * far)]
     yield from sorted(hopeful, key=lambda pair: (-touching[pair], sorted(pair)))[:MOST_PAIRS]
 
 
@@ -164,11 +192,10 @@ def _strike(trial: Trial, way: int) -> Struck:
     """One after the other, each time what moves it farthest, until it has turned; nothing if it does not."""
     struck, left = NOTHING, sorted(trial.alone, key=lambda id_: (-way * trial.alone[id_], id_))
     while left and not trial.flips(struck):
-        next_ = max(left[:MOST_AT_ONCE], key=lambda id_: (way * trial.lean(struck | {id_}), id_))
-        if way * (trial.lean(struck | {next_}) - trial.lean(struck)) <= 0:
-            return NOTHING
-        struck |= {next_}
-        left.remove(next_)
+        leans = {id_: way * trial.lean(struck | {id_}) for id_ in left[:MOST_AT_ONCE]}
+        farthest = max(leans, key=lambda id_: (leans[id_], id_))
+        struck |= {farthest}
+        left.remove(farthest)
     return struck if trial.flips(struck) else NOTHING
 
 

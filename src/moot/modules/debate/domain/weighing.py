@@ -8,6 +8,7 @@ Aurisicchio, Baroni 2016), with weights on the edges to the motion, so that ever
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
 
 from moot.shared.domain.claims import Claim, Relation
 from moot.shared.domain.experts import VIEW, Direction, ExpertType
@@ -15,7 +16,8 @@ from moot.shared.domain.experts import VIEW, Direction, ExpertType
 UNDECIDED = 0.5
 """How strong the motion is before anybody has spoken."""
 NEUTRAL_BAND = 0.1
-DOUBT_OF_A_SILENT_EXPERT = 0.15
+DOUBT_OF_A_SILENT_EXPERT = 1 / len(ExpertType)
+"""All that it could have said: no set of voices is bolder than the panel they are of."""
 STILL = 1e-12
 MOST_PASSES = 500
 CALM_PASSES = 50
@@ -68,14 +70,17 @@ class Weighing:
     def conviction(self) -> float:
         return self.convince(self.lean)
 
-    @property
+    @cached_property
     def direction(self) -> Direction:
         return self.decide(self.lean)
 
+    @cached_property
+    def doubt(self) -> float:
+        return DOUBT_OF_A_SILENT_EXPERT * (len(ExpertType) - len(self.heard))
+
     def convince(self, lean: float) -> float:
         """What is left of a lean when those who were not heard are granted to think otherwise."""
-        silent = len(ExpertType) - len(self.heard)
-        return max(0.0, abs(lean) - DOUBT_OF_A_SILENT_EXPERT * silent)
+        return max(0.0, abs(lean) - self.doubt)
 
     def decide(self, lean: float) -> Direction:
         if self.convince(lean) < NEUTRAL_BAND:
@@ -125,7 +130,8 @@ Bearing = Mapping[str, tuple[Sequence[str], Sequence[str]]]
 
 def settle(bases: Mapping[str, float], relations: Iterable[Relation]) -> dict[str, float]:
     """The strengths at which every claim agrees with what bears on it."""
-    return come_to_rest(bases, read_bearing(bases, relations), {})
+    bearing = read_bearing(bases, relations)
+    return come_to_rest(bases, bearing, sort_bearing(bearing), bases)
 
 
 def read_bearing(claims: Container[str], relations: Iterable[Relation]) -> Bearing:
@@ -137,21 +143,37 @@ def read_bearing(claims: Container[str], relations: Iterable[Relation]) -> Beari
     return bearing
 
 
+def sort_bearing(bearing: Bearing) -> list[str] | None:
+    """Those that something bears on, each after what bears on it; None if they go round in a circle."""
+    sorter = TopologicalSorter({target: (*support, *attack) for target, (support, attack) in bearing.items()})
+    try:
+        return [target for target in sorter.static_order() if target in bearing]
+    except CycleError:
+        return None
+
+
 def come_to_rest(
-    bases: Mapping[str, float], bearing: Bearing, known: Mapping[str, float]
+    bases: Mapping[str, float], bearing: Bearing, order: Sequence[str] | None, known: Mapping[str, float]
 ) -> dict[str, float]:
-    """All move at once, so no order matters; what nothing bears on stays as it is `known`, or as it began."""
-    strengths = {**bases, **known, **{target: bases[target] for target in bearing}}
+    """Each in its `order`; where they go round in a circle all move at once, so that no order matters. What nothing
+    bears on stays as it is `known`.
+    """
+    strengths = dict(known)
+    if order is not None:
+        for target in order:
+            strengths[target] = _move(bases[target], bearing[target], strengths)
+        return strengths
+    strengths |= {target: bases[target] for target in bearing}
     for n in range(MOST_PASSES):
-        moved = {
-            target: influence(
-                bases[target], accrue([strengths[s] for s in support]), accrue([strengths[a] for a in attack])
-            )
-            for target, (support, attack) in bearing.items()
-        }
+        moved = {target: _move(bases[target], bears, strengths) for target, bears in bearing.items()}
         if n >= CALM_PASSES:
             moved = {target: (strengths[target] + strength) / 2 for target, strength in moved.items()}
         if all(abs(strengths[target] - strength) <= STILL for target, strength in moved.items()):
             break
         strengths |= moved
     return strengths
+
+
+def _move(base: float, bears: tuple[Sequence[str], Sequence[str]], strengths: Mapping[str, float]) -> float:
+    support, attack = bears
+    return influence(base, accrue([strengths[s] for s in support]), accrue([strengths[a] for a in attack]))
