@@ -503,22 +503,25 @@ async def test_all_are_shown_claims_relations_and_the_figures_cited_and_no_words
         {"says": {"en-US": f"Policy: “{HEADLINE}”."}},
         {"says": {"en-US": f"In short: {HEADLINE[:20]}"}, "evidence": ["catalyst.event.1", "catalyst.days"]},
         {"says": {"en-US": f"Words of a model: {HEADLINE[:20]}"}, "by": "llm"},
+        {"says": {"en-US": f"Words from the web: {HEADLINE[:20]}"}, "by": "llm", "id": "macro.mood"},
         {"says": {"en-US": f"They say: {HEADLINE[:20]}"}, "reported": True},
     ],
-    ids=["quotes it", "rests on it", "of a model that read it", "reported"],
+    ids=["quotes it", "rests on it", "of a model that read it", "of one that may have", "reported"],
 )
 async def test_words_from_outside_are_not_passed_on_by_another_claim(changes):
-    llm, leaky = (
-        cast(),
-        CLAIMS[-1].model_copy(
-            update={"id": "catalyst.mood", "evidence": ["catalyst.days"], "reported": False} | changes
-        ),
-    )
+    told = {"id": "catalyst.mood", "evidence": ["catalyst.days"], "reported": False} | changes
+    llm, leaky = cast(), CLAIMS[-1].model_copy(update=told)
     debate = a_debate(claims=[*CLAIMS, leaky])
     pleader = ModelPleader("bull", EngineChoice(llm), Speaker(llm))
     await pleader.speak(debate, weigh(debate), None)
-    assert "catalyst.mood | for buying" in llm.prompt(BULL)
+    assert f"- {leaky.id} | for buying" in llm.prompt(BULL)
     assert "HEADLINE-MARK" not in llm.prompt(BULL)
+
+
+async def test_the_words_of_a_model_that_read_figures_only_are_shown():
+    llm, debate = cast(), a_debate(claims=[CLAIMS[0].model_copy(update={"by": "llm"}), *CLAIMS[1:]])
+    await ModelPleader("bull", EngineChoice(llm), Speaker(llm)).speak(debate, weigh(debate), None)
+    assert "The price is above its average of 9.87." in llm.prompt(BULL)
 
 
 @pytest.mark.parametrize("locale", LOCALES)

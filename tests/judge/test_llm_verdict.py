@@ -21,7 +21,7 @@ from tests.fakes.judge import a_debate, evidence
 from tests.fakes.llm import FakeLLM, spoken
 
 HEADLINE = "HEADLINE-MARK: profit up 777.7%"
-PRICED = evidence(current_price=10.0, atr_value=0.5, support=9.4, resistance=12.2)
+PRICED = evidence(current_price=10.0, atr_value=0.5, support=9.0, resistance=12.2)
 FIGURES = [
     PRICED[0].model_copy(update={"id": id_, "value": value})
     for id_, value in {"financial.margin": 31.5, "valuation.pb": 2.4, "catalyst.event.1": HEADLINE}.items()
@@ -90,7 +90,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
         "stop_loss": "Leave on a close below 9.00.",
         "take_profit": "Take profit in parts around 12.20.",
         "time_horizon": "Some months, less if the stop is reached.",
-        "risk_warnings": ["A close below 9.40 would break the trend.", "Rates may rise."],
+        "risk_warnings": ["A close below 9.00 would break the trend.", "Rates may rise."],
         "reasoning": "Margins of 31.5% are a fact; the price of 2.4 times book is a worry.",
         "narrative_report": "The judge's story: the margins decide.",
     },
@@ -102,7 +102,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
         "stop_loss": "收盘价跌破 9.00 时离场。",
         "take_profit": "到达 12.20 附近分批止盈。",
         "time_horizon": "数月，触及止损时提前结束。",
-        "risk_warnings": ["收盘价跌破 9.40 将破坏趋势。", "利率可能上升。"],
+        "risk_warnings": ["收盘价跌破 9.00 将破坏趋势。", "利率可能上升。"],
         "reasoning": "毛利率 31.5% 是事实，2.4 倍净资产的价格是隐忧。",
         "narrative_report": "裁决书：毛利率起决定作用。",
     },
@@ -157,7 +157,7 @@ async def test_one_answer_makes_the_verdict_and_its_narrative(locale):
 @pytest.mark.parametrize("locale", LOCALES)
 async def test_every_number_of_the_verdict_was_given_or_is_its_own(locale):
     verdict = await rule(FakeLLM(said(ANSWERS[locale])), locale)
-    assert verdict.grounding == Grounding(score=1.0, checked=7, offenders=[])
+    assert verdict.grounding == Grounding(score=1.0, checked=6, offenders=[])
 
 
 async def test_what_is_odd_about_the_text_is_told_beside_the_verdict():
@@ -237,7 +237,7 @@ async def test_a_chinese_case_says_in_chinese_what_is_not_known():
     ("ruled", "debate", "departs"),
     [
         ({"action": "BUY"}, {}, None),
-        ({"action": "HOLD", "position_percent": 0}, {}, None),
+        ({"action": "HOLD", "position_percent": 0, "entry_strategy": "Wait."}, {}, None),
         (SALE, {}, "BUY"),
         ({"action": "BUY"}, {"direction": "NEUTRAL", "confidence": 0.5}, "HOLD"),
         ({"action": "BUY"}, {"direction": "BEARISH"}, "SELL"),

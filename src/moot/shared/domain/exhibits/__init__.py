@@ -67,13 +67,17 @@ class Exhibits:
 
     def _words(self, claim: Claim) -> str | Message:
         words = " ".join(claim.text(self.locale).split())
-        read = claim.by == "llm" and claim.id.partition(".")[0] in {
-            id_.partition(".")[0] for id_ in self._outside
-        }
+        read = claim.by == "llm" and claim.id.partition(".")[0] in self._readers
         quoted = any(id_ in claim.evidence or text in words for id_, text in self._outside.items())
         if claim.reported or read or quoted:
             return SAY("reported", kind=claim.kind, day=claim.as_of.date())
         return words
+
+    @cached_property
+    def _readers(self) -> set[str]:
+        """Who is shown what others wrote, in evidence or beside it."""
+        named = {id_.partition(".")[0] for id_ in self._outside}
+        return named | {expert.prefix for expert in ExpertType if expert.sees_events}
 
     @cached_property
     def _outside(self) -> dict[str, str]:
