@@ -95,6 +95,8 @@ async def test_no_sentence_stands_twice_and_no_word_is_of_the_other_language(lea
     )
     said = sentences(verdict.model_dump())
     assert sorted(said) == sorted(set(said))
+    assert "technical.rsi" not in verdict.narrative_report  # it is decisive, and named in what would change it
+    assert "technical.rsi" in verdict.would_change[-1]
     assert not LITERALS.search(" ".join(said).replace("is no probability", ""))
     if locale == "en-US":
         assert not re.search(r"[\u3000-\u9fff]", " ".join(said))
