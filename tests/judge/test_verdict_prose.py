@@ -72,7 +72,7 @@ async def test_a_verdict_on_two_experts_says_so_in_its_first_line(locale, said):
     ],
 )
 async def test_grave_facts_come_first(locale, said):
-    event = claim("catalyst.event.1", -0.5, "company", "catalyst.enforcement")
+    event = claim("catalyst.event.1", -0.5, "company", "catalyst.default")
     verdict = await rule(locale=locale, **argued(RSI, event))
     assert verdict.headline.startswith(said)
     assert verdict.grave == [event.text(locale)]

@@ -16,9 +16,9 @@ Author = Literal["rubric", "llm", "person"]
 Strength = Annotated[float, Field(ge=0, le=1)]
 SIGNS: Mapping[Side, int] = {"for": 1, "against": -1, "neither": 0}
 GRAVE_KINDS = frozenset(
-    f"catalyst.{event}" for event in ("audit_qualified", "enforcement", "default", "delisting", "suspension")
+    f"catalyst.{kind}" for kind in ("investigation", "audit_qualified", "delisting", "default", "suspension")
 )
-"""Claims that forbid a purchase, whatever else is argued."""
+"""Kinds of claims that forbid a purchase, however much speaks for it."""
 
 
 class Claim(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
