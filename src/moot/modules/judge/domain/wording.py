@@ -259,4 +259,4 @@ def _words(verdict: VerdictDTO, locale: Locale) -> dict[str, str]:
 
 def _follow(text: str, told: str, meant: str) -> str:
     """What was told in it by what is meant; a text in other words is not true any more and gives way."""
-    return text.replace(told, meant) if told in text else meant
+    return text.replace(told, meant) if told == meant or told in text else meant
