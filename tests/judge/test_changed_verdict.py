@@ -54,6 +54,12 @@ def test_a_stop_that_was_moved_is_told():
     assert now["entry_strategy"] == WAS["entry_strategy"]
 
 
+def test_where_no_figure_changed_the_judges_own_words_stay():
+    now = changed(risk_warnings=["Three.", "Four."])
+    assert now["narrative_report"] == WAS["narrative_report"]
+    assert {name: now[name] for name in WAS} == WAS | {"risk_warnings": ["Three.", "Four."]}
+
+
 def test_what_the_rules_wrote_themselves_stays_as_they_wrote_it():
     now = changed(position_percent=0.2, entry_strategy="Ask the committee.")
     assert now["entry_strategy"] == "Ask the committee."

@@ -72,11 +72,26 @@ async def test_a_verdict_on_two_experts_says_so_in_its_first_line(locale, said):
     ],
 )
 async def test_grave_facts_come_first(locale, said):
-    event = claim("catalyst.event.1", -0.5, "company", "catalyst.enforcement")
+    event = claim("catalyst.event.1", -0.5, "company", "catalyst.default")
     verdict = await rule(locale=locale, **argued(RSI, event))
     assert verdict.headline.startswith(said)
     assert verdict.grave == [event.text(locale)]
     assert (await rule(locale=locale, **argued(RSI, M2))).grave == []
+
+
+@pytest.mark.parametrize(
+    ("locale", "mark"), [("en-US", "as reported, not checked"), ("zh-CN", "据公开消息，未经核实")]
+)
+async def test_what_only_others_say_is_marked_wherever_it_is_quoted(locale, mark):
+    event = claim("catalyst.event.1", 0.5, "company", "catalyst.default").model_copy(
+        update={"reported": True}
+    )
+    case = argued(event, M2, decisive=[event.id])
+    verdict = await rule(locale=locale, previous=last_time("HOLD"), **case)
+    for text in (verdict.headline, verdict.would_change[-1], verdict.reasoning):
+        assert text.count(mark) == 1
+    named = await rule(locale=locale, **argued(event, M2))
+    assert named.narrative_report.count(mark) == 1
 
 
 @pytest.mark.parametrize("locale", LOCALES)
@@ -95,6 +110,10 @@ async def test_no_sentence_stands_twice_and_no_word_is_of_the_other_language(lea
     )
     said = sentences(verdict.model_dump())
     assert sorted(said) == sorted(set(said))
+    assert (
+        "technical.rsi" not in verdict.narrative_report
+    )  # it is decisive, and named in what would change it
+    assert "technical.rsi" in verdict.would_change[-1]
     assert not LITERALS.search(" ".join(said).replace("is no probability", ""))
     if locale == "en-US":
         assert not re.search(r"[\u3000-\u9fff]", " ".join(said))

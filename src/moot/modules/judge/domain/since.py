@@ -11,6 +11,8 @@ from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale, Message
 from moot.shared.domain.symbol import Market, Symbol
 
+EVENT = ".event."
+"""In the ids of claims that rest on what others wrote."""
 MOVED_BY = 0.1
 MOST_MOVED = 8
 MOST_NAMED = 3
@@ -51,7 +53,7 @@ def _movements(judge_input: JudgeInput) -> list[Moved]:
 
 def _key(id_: str, says: Mapping[Locale, str]) -> str:
     """Events are numbered anew in each session, so that only what they say tells them apart."""
-    return says.get(DEFAULT_LOCALE) or next(iter(says.values())) if ".event." in id_ else id_
+    return says.get(DEFAULT_LOCALE) or next(iter(says.values())) if EVENT in id_ else id_
 
 
 def _shown(pull: float | None) -> float | None:
@@ -85,12 +87,19 @@ def tell_change(judge_input: JudgeInput, action: Action) -> Message | None:
 
 def _tell(moved: Moved) -> Message:
     how = "came" if moved.before is None else "went" if moved.after is None else "changed"
-    return SAY(f"moved.{how}", says=quote_claim(moved.says), before=moved.before, after=moved.after)
+    return SAY(
+        f"moved.{how}", says=quote(moved.says, EVENT in moved.claim), before=moved.before, after=moved.after
+    )
 
 
-def quote_claim(text: str) -> Message:
-    """What a claim says as part of a sentence."""
-    return SAY("quoted", text=text.rstrip(".。 ").replace("“", "‘").replace("”", "’"))
+def quote(text: str, reported: bool = False) -> Message:
+    """What a claim says as part of a sentence; whether only others say so is said."""
+    words = text.rstrip(".。 ").replace("“", "‘").replace("”", "’")
+    return SAY("quoted_reported" if reported else "quoted", text=words)
+
+
+def quote_claim(claim: Claim, locale: Locale) -> Message:
+    return quote(claim.text(locale), claim.reported)
 
 
 def tell_refutation(action: Action, levels: Levels) -> Message | None:
@@ -102,8 +111,8 @@ def tell_decisive(judge_input: JudgeInput) -> Message | None:
     """The claims without which the direction would be another."""
     if judge_input.argument is None or not judge_input.argument.decisive:
         return None
-    says = {claim.id: claim.text(judge_input.locale) for claim in judge_input.argument.claims}
-    named = [quote_claim(says[id_]) for id_ in judge_input.argument.decisive if id_ in says]
+    claims = {claim.id: quote_claim(claim, judge_input.locale) for claim in judge_input.argument.claims}
+    named = [claims[id_] for id_ in judge_input.argument.decisive if id_ in claims]
     if len(named) <= MOST_NAMED:
         return SAY("decisive.one" if len(named) == 1 else "decisive.all", claims=named)
     return SAY("decisive.more", claims=named[:MOST_NAMED], more=len(named) - MOST_NAMED)

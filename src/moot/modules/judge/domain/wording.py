@@ -71,7 +71,7 @@ def frame(judge_input: JudgeInput, verdict: Verdict, forecast: Forecast | None) 
 
 
 def _headline(judge_input: JudgeInput, verdict: Verdict, forecast: Forecast | None) -> Message:
-    grave = [quote_claim(claim.text(judge_input.locale)) for claim in judge_input.grave]
+    grave = [quote_claim(claim, judge_input.locale) for claim in judge_input.grave]
     price, heard = judge_input.price, judge_input.experts_heard
     named = [SAY(f"node.{expert}") for expert in judge_input.argument.heard] if judge_input.argument else []
     who = SAY("headline.who", named=named) if named else ""
@@ -155,7 +155,7 @@ def _tell_argument(judge_input: JudgeInput) -> list[Message]:
     said = [SAY("narrative.weighed", claims=len(graph.claims), **counts)]
     for side in SIDES:
         others = [claim for claim in rank_claims(graph, side) if claim.id not in graph.decisive]
-        if named := [quote_claim(claim.text(judge_input.locale)) for claim in others[:MOST_CLAIMS]]:
+        if named := [quote_claim(claim, judge_input.locale) for claim in others[:MOST_CLAIMS]]:
             said.append(SAY(f"narrative.{side}", claims=named))
     if places := [
         f"dimension.{c.expert.prefix}.{c.dimension}" for c in graph.claims if c.id in graph.decisive
@@ -259,4 +259,4 @@ def _words(verdict: VerdictDTO, locale: Locale) -> dict[str, str]:
 
 def _follow(text: str, told: str, meant: str) -> str:
     """What was told in it by what is meant; a text in other words is not true any more and gives way."""
-    return text.replace(told, meant) if told in text else meant
+    return text.replace(told, meant) if told == meant or told in text else meant
