@@ -100,10 +100,20 @@ def test_no_move_leaves_the_argument_as_it_was():
 
 def test_the_outcome_follows_the_argument():
     graph = an_argument()
+    case = {"core_thesis": "up", "supporting_arguments": ["up"]}
     outcome = {
+        "symbol": "900001.DEMO",
         "direction": "BULLISH",
         "confidence": 0.9,
-        "symbol": "X",
+        "bull_case": {**case, "acknowledged_risks": []},
+        "bear_case": {**case, "acknowledged_strengths": []},
+        "risk_matrix": [],
+        "key_disagreements": [],
+        "conflict_resolution": "up",
+        "narrative_report": "up",
+        "evidence": [],
+        "experts": list(ExpertType),
+        "engine": "llm",
         "argument": graph.model_dump(mode="json"),
     }
     moves = [Move(move="strike", claim="technical.up")]
@@ -111,4 +121,4 @@ def test_the_outcome_follows_the_argument():
     weighed = close(move_on(graph, moves, "en-US"))
     assert (now["direction"], now["confidence"]) == (weighed.direction, weighed.confidence)
     assert now["argument"] == weighed.model_dump(mode="json")
-    assert now["symbol"] == "X"
+    assert (now["symbol"], now["experts"]) == ("900001.DEMO", list(ExpertType))

@@ -8,7 +8,7 @@ from uuid import UUID
 from weakref import WeakValueDictionary
 
 import structlog
-from sqlalchemy import ColumnElement, func, select
+from sqlalchemy import ColumnElement, Select, bindparam, func, select
 from sqlalchemy.exc import IntegrityError
 
 from moot.modules.coordinator.domain.exceptions import KeyReused, KeyTaken
@@ -62,6 +62,26 @@ COUNT = Kind("count", ROW, ())
 
 LOOKED_BACK = 20
 """Verdicts on a symbol among which the one of the latest moment is looked for: they may be asked in any order."""
+RULED = ("debate", "judge")
+
+
+def _last_judged() -> Select[Any]:
+    reached = (
+        select(ROW.id, ROW.as_of, ROW.created_at)
+        .where(ROW.workspace_id == bindparam("of_workspace"), ROW.symbol == bindparam("of_symbol"))
+        .where(ROW.trigger_source != WHAT_IF, ROW.verdict_status == "judged")
+        .where(ROW.as_of <= bindparam("up_to"))
+        .order_by(ROW.created_at.desc(), ROW.id.desc())
+        .limit(LOOKED_BACK)
+        .subquery()
+    )
+    last = select(reached).order_by(reached.c.as_of.desc(), reached.c.created_at.desc()).limit(1).subquery()
+    return select(last.c.id, last.c.as_of, NODES.node_type, NODES.result_data).where(
+        NODES.session_id == last.c.id, NODES.status == "success", NODES.node_type.in_(RULED)
+    )
+
+
+LAST_JUDGED = _last_judged()
 TO_DO = ROW.status.in_(GOING_ON)
 
 
@@ -169,27 +189,15 @@ class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
         return _session(row) if row else None
 
     async def last_judged(self, workspace_id: str, symbol: str, as_of: datetime) -> Judged | None:
-        own = (ROW.workspace_id == workspace_id, ROW.symbol == symbol, ROW.trigger_source != WHAT_IF)
-        reached = (
-            select(ROW.id, ROW.as_of, ROW.created_at)
-            .where(*own, ROW.verdict_status == "judged", ROW.as_of <= as_of)
-            .order_by(ROW.created_at.desc(), ROW.id.desc())
-            .limit(LOOKED_BACK)
-            .subquery()
-        )
-        last = (
-            select(reached).order_by(reached.c.as_of.desc(), reached.c.created_at.desc()).limit(1).subquery()
-        )
-        its_nodes = (NODES.session_id == last.c.id, NODES.status == "success")
-        found = select(last.c.id, last.c.as_of, NODES.node_type, NODES.result_data).where(
-            *its_nodes, NODES.node_type.in_(("debate", "judge"))
-        )
-        async with transaction(self._database.session) as db:
-            rows = (await db.execute(found)).all()
-        results = {row.node_type: row.result_data for row in rows}
-        if len(results) < 2:
+        """Looked up where rows are written: on SQLite that is one transaction for all who wait for theirs."""
+        rows: list[Any] = []
+        asked = {"of_workspace": workspace_id, "of_symbol": symbol, "up_to": as_of}
+        await self._database.write(lambda db: rows.extend(db.execute(LAST_JUDGED, asked)))
+        results = {row.node_type: (row.id, row.as_of, row.result_data) for row in rows}
+        if len(results) < len(RULED):
             return None
-        return Judged(rows[0].id, rows[0].as_of, results["debate"], results["judge"])
+        session_id, known_until, debate = results["debate"]
+        return Judged(session_id, known_until, debate, results["judge"][2])
 
     async def list_sessions(self, wanted: SessionFilter) -> SessionPage:
         conditions = list(_conditions(wanted))
