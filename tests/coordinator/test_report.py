@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 
 from moot.modules.coordinator.application.report import Wording, render_page, render_report, tell_ages
 from moot.modules.coordinator.application.report_page import Pen, to_html
-from moot.modules.coordinator.application.report_words import SENTENCE, Told
+from moot.modules.coordinator.application.report_words import Told
 from moot.modules.coordinator.application.results import past_result
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchResult
 from moot.modules.coordinator.domain.texts import MEASURES
@@ -125,9 +125,9 @@ def a_result(parts: dict[str, dict[str, Any]], locale: Locale = "en-US") -> Rese
 
 
 def sentences(report: str) -> Counter[str]:
-    """Of what somebody says; cells of tables end one too."""
-    cells = re.split(r"\||<br>|`[^`]*`|\n", report)
-    said = (part.strip(" -*>.。;；") for cell in cells for part in SENTENCE.findall(cell))
+    """Of what somebody says; cells of tables end one too, and names and addresses are none."""
+    cells = re.split(r"\||<br>|`[^`]*`|\w+://\S+|\n", report)
+    said = (part.strip(" -*>.。") for cell in cells for part in re.split(r"(?<=[。！？])|(?<=[.!?]) ", cell))
     return Counter(part for part in said if len(part) >= 20)
 
 
@@ -191,7 +191,7 @@ class TestTheRest:
 
     def test_shows_what_a_claim_rests_on_and_the_answer_it_got(self) -> None:
         report = render_report(a_result(argued()))
-        answered = f"| `technical.pe` see the first page<br>↳ weakened by `technical.profit`: {WHY} |"
+        answered = f"| `technical.pe` see page one<br>↳ weakened by `technical.profit`: {WHY} |"
         assert f"{answered} for █░░░░ 0.25 | 54.32 [1] |" in report
         assert f"| `technical.profit` {FALLS} | against ██▌░░ 0.50 | 54.32 [1] |" in report
         assert "| **Technical analyst · Trend** | +0.60 |" in report
