@@ -92,8 +92,8 @@ def show_result(console: Console, result: ResearchResult, report: Path | OSError
 
 def _first_page(writer: Writer) -> Iterator[RenderableType]:
     verdict = writer.case.verdict
-    yield describe_ruling(writer.case.result, writer.say)
-    yield from (Prose(line, style="bold") for line in writer.told.each([verdict.get("headline", "")]))
+    colour = ACTION_COLOURS.get(verdict.get("action", ""), "")
+    yield from (Prose(line.replace("**", ""), style=colour) for line in writer.rule())
     yield from (Prose(f"! {line}", style="bold red") for line in writer.told.each(verdict.get("grave", [])))
     yield from list_warnings(writer.case.result)
     yield from map(Prose, writer.draw_prices())

@@ -160,7 +160,7 @@ class Report(Writer):
             return f"{'' if told else self.told.once(value)} {escape(fact['source'])}".lstrip()
         member = fact["id"].removeprefix(series).lstrip(".")
         shown = self.say.value(value, fact.get("unit", ""))
-        return shown if member.isdecimal() else f"{escape(member)} {shown}".lstrip()
+        return shown if member.isdecimal() else f"{escape(self.say.measure(member))} {shown}".lstrip()
 
     def _risks(self) -> Iterator[str]:
         rows = list(map(self._risk, self.case.debate.get("risk_matrix", [])))
@@ -169,7 +169,11 @@ class Report(Writer):
 
     def _risk(self, row: Data) -> list[str]:
         levels = (self.say.literal(row[name]) for name in ("probability", "impact"))
-        return [self.told.once(row["risk"]) or "—", *levels, self.told.once(row["mitigation"])]
+        return [
+            self.told.once(row["risk"]) or self.told.refer(row["risk"]),
+            *levels,
+            self.told.once(row["mitigation"]),
+        ]
 
     def _words(self) -> Iterator[str]:
         """What models said in their own words, and rules before claims were kept."""

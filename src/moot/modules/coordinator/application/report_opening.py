@@ -56,7 +56,10 @@ class Writer:
 
     def __init__(self, case: Case, say: Wording, pen: Pen, spell: Callable[[str], str] = escape) -> None:
         self.case, self.say, self.pen, self.spell = case, say, pen, spell
-        self.told = Told({claim.id: claim.text(say.locale) for claim in case.claims.values()}, spell)
+        names = {
+            c.text(say.locale): f"{spell(say.dimension(c))} {name_claim(c.id)}" for c in case.claims.values()
+        }
+        self.told = Told(names, spell)
 
     def state(self, claim: Claim) -> str:
         return f"{self.weigh(claim)} · {self.quote(claim)} {name_claim(claim.id)}"
@@ -76,8 +79,7 @@ class Writer:
         """The first page, a block of Markdown each; an empty one counts for nothing."""
         result, verdict = self.case.result, self.case.verdict
         yield f"# {self.say('report.title', company=name_company(self.case, self.say, self.spell))}"
-        yield tell_ruling(self.case, self.say, self.spell)
-        yield self.told.once(verdict.get("headline", ""))
+        yield from self.rule()
         yield from (f"**{said}**" for said in self.told.each(verdict.get("grave", [])))
         yield from (f"*{said}*" for said in self.told.each(verdict.get("warnings", [])))
         yield BREAK.join(self.draw_prices())
@@ -88,6 +90,12 @@ class Writer:
         how = {name: self.say.literal(getattr(result, name)) for name in ("overall_status", "verdict_status")}
         yield self.say("report.asked", as_of=as_of, **how)
         yield "\n".join(f"> {notice}" for notice in result.notices)
+
+    def rule(self) -> list[str]:
+        """The verdict, in the words of whoever gave it, if they found any."""
+        ruling, headline = tell_ruling(self.case, self.say, self.spell), self.case.verdict.get("headline")
+        briefly = " · ".join(ruling.split(" · ")[:2])
+        return [briefly, self.told.once(headline)] if headline else [ruling]
 
     def draw_prices(self) -> list[str]:
         """The chart and what it shows, if there are prices."""
@@ -140,7 +148,7 @@ class Writer:
         was, day = self.say.literal(since["action"]), str(since["as_of"])[:10]
         yield self.say("report.before", day=day, action=was, confidence=since["confidence"])
         for moved in since["moved"][:MOST_MOVED]:
-            words = "" if moved["claim"] in self.case.claims else self.told.once(moved["says"])
+            words = self.told.once(moved["says"]) if moved["after"] is None else ""
             pulls = [
                 f"{moved[when]:+.2f}" if moved[when] is not None else "—" for when in ("before", "after")
             ]
