@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from markdown_it import MarkdownIt
 
-from moot.modules.coordinator.application.report import Wording, render_page, render_report, tell_ages
+from moot.modules.coordinator.application.report import render_page, render_report, tell_ages
 from moot.modules.coordinator.application.report_page import Pen, to_html
-from moot.modules.coordinator.application.report_words import Told
+from moot.modules.coordinator.application.report_words import Told, Wording
 from moot.modules.coordinator.application.results import past_result
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchResult
 from moot.modules.coordinator.domain.texts import MEASURES

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from moot.modules.coordinator.application.report_case import MOST_DECISIVE, Case, Data
 from moot.modules.coordinator.application.report_page import BREAK, Pen
 from moot.modules.coordinator.application.report_words import Told, Wording
+from moot.modules.coordinator.domain.dtos.research_dtos import ResearchResult
 from moot.shared.domain.claims import Claim
 from moot.shared.domain.markdown import escape
 
@@ -33,10 +34,10 @@ def number(name: str, lines: Sequence[str], point: str) -> Iterator[tuple[str, s
     return ((f"{n}." if name == "why" else point, line) for n, line in enumerate(lines, 1))
 
 
-def tell_ruling(case: Case, say: Wording, spell: Callable[[str], str] = escape) -> str:
+def tell_ruling(result: ResearchResult, say: Wording, spell: Callable[[str], str] = escape) -> str:
     """The verdict as a sentence, or why there is none; `spell` is how the words of others are written in it."""
-    verdict, result = case.verdict, case.result
-    if not verdict:
+    verdict, price = result.verdict, Case(result).price
+    if verdict is None:
         status = say.literal(result.verdict_status)
         return say("report.no_verdict", status=status, reason=spell(result.reason or ""))
     parts = [
@@ -46,7 +47,7 @@ def tell_ruling(case: Case, say: Wording, spell: Callable[[str], str] = escape) 
         parts.append(say("report.forecast", **{**forecast, "benchmark": spell(forecast["benchmark"])}))
     else:
         parts.append(say("report.weight", confidence=verdict["confidence"]))
-    if price := case.price:
+    if price:
         parts.append(say("report.at", price=say.value(price["value"], "CNY"), day=price["day"]))
     return " · ".join(parts)
 
@@ -93,7 +94,10 @@ class Writer:
 
     def rule(self) -> list[str]:
         """The verdict, in the words of whoever gave it, if they found any."""
-        ruling, headline = tell_ruling(self.case, self.say, self.spell), self.case.verdict.get("headline")
+        ruling, headline = (
+            tell_ruling(self.case.result, self.say, self.spell),
+            self.case.verdict.get("headline"),
+        )
         briefly = " · ".join(ruling.split(" · ")[:2])
         return [briefly, self.told.once(headline)] if headline else [ruling]
 
@@ -108,7 +112,16 @@ class Writer:
         }
         drawn = self.pen.chart(days, levels)
         low, high = (self.say.value(end(close for _, close in days), "CNY") for end in (min, max))
-        return [drawn, self.say("report.prices", first=days[0][0], last=days[-1][0], low=low, high=high)]
+        return [
+            drawn,
+            self.say(
+                "report.prices",
+                first=self.spell(days[0][0]),
+                last=self.spell(days[-1][0]),
+                low=low,
+                high=high,
+            ),
+        ]
 
     def explain(self) -> dict[str, list[str]]:
         """Why, and what follows, by the name of each part; a part without lines is left out."""
