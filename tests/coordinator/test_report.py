@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from markdown_it import MarkdownIt
 
-from moot.modules.coordinator.application.report import Wording, render_page, render_report, tell_ages
+from moot.modules.coordinator.application.report import render_page, render_report, tell_ages
 from moot.modules.coordinator.application.report_page import Pen, to_html
-from moot.modules.coordinator.application.report_words import SENTENCE, Told
+from moot.modules.coordinator.application.report_words import Told, Wording
 from moot.modules.coordinator.application.results import past_result
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchResult
 from moot.modules.coordinator.domain.texts import MEASURES
@@ -125,9 +125,9 @@ def a_result(parts: dict[str, dict[str, Any]], locale: Locale = "en-US") -> Rese
 
 
 def sentences(report: str) -> Counter[str]:
-    """Of what somebody says; cells of tables end one too."""
-    cells = re.split(r"\||<br>|`[^`]*`|\n", report)
-    said = (part.strip(" -*>.。;；") for cell in cells for part in SENTENCE.findall(cell))
+    """Of what somebody says; cells of tables end one too, and names and addresses are none."""
+    cells = re.split(r"\||<br>|`[^`]*`|\w+://\S+|\n", report)
+    said = (part.strip(" -*>.。") for cell in cells for part in re.split(r"(?<=[。！？])|(?<=[.!?]) ", cell))
     return Counter(part for part in said if len(part) >= 20)
 
 
@@ -142,8 +142,7 @@ class TestTheFirstPage:
         page = render_report(a_result(argued()), "brief")
         told = [
             "# Research report: Mirage Hill (900001.DEMO)",
-            "**BUY** · position 20% · weight of the argument 66% · CNY 11.00 on 2026-06-30",
-            "Only one expert was heard",
+            "**BUY** · position 20%\n\nOnly one expert was heard",
             "▁█▄<br>Close from 2026-06-26 to 2026-06-30, between CNY 10.00 and CNY 12.50.",
             f"**Why**\n\n1. for ██▌░░ 0.50 · {BUYS} (reported) `technical.event.1`",
             f"2. for █░░░░ 0.25 · {CHEAP} `technical.pe`",
@@ -170,7 +169,7 @@ class TestTheFirstPage:
             "n": 812,
             "method": "isotonic",
         }
-        page = render_report(a_result(argued(forecast=forecast)), "brief")
+        page = render_report(a_result(argued(forecast=forecast, headline="")), "brief")
         ruling = page.splitlines()[2]
         assert "probability of beating CSI 300 over 20 sessions 55% (812 past cases)" in ruling
         assert "weight" not in ruling
@@ -191,7 +190,7 @@ class TestTheRest:
 
     def test_shows_what_a_claim_rests_on_and_the_answer_it_got(self) -> None:
         report = render_report(a_result(argued()))
-        answered = f"| `technical.pe` see the first page<br>↳ weakened by `technical.profit`: {WHY} |"
+        answered = f"| `technical.pe` see page one<br>↳ weakened by `technical.profit`: {WHY} |"
         assert f"{answered} for █░░░░ 0.25 | 54.32 [1] |" in report
         assert f"| `technical.profit` {FALLS} | against ██▌░░ 0.50 | 54.32 [1] |" in report
         assert "| **Technical analyst · Trend** | +0.60 |" in report
@@ -200,7 +199,7 @@ class TestTheRest:
         assert "| 3 | Event 1 | demo://n/1 | 2026-06-30 | `technical.event.1` |" in report
 
     def test_names_a_risk_that_is_a_claim_by_its_id(self) -> None:
-        assert "| technical.profit. | high | low | Wait. |" in render_report(a_result(argued()))
+        assert "| Momentum `technical.profit`. | high | low | Wait. |" in render_report(a_result(argued()))
 
     def test_has_the_words_of_a_model_and_not_those_of_rules(self) -> None:
         parts = argued()
@@ -210,9 +209,7 @@ class TestTheRest:
 
     def test_is_in_the_readers_language(self) -> None:
         report = render_report(a_result(argued(), "zh-CN"))
-        assert report.startswith(
-            "# 研究报告：Mirage Hill（900001.DEMO）\n\n**买入** · 仓位 20% · 论证权重 66%"
-        )
+        assert report.startswith("# 研究报告：Mirage Hill（900001.DEMO）\n\n**买入** · 仓位 20%\n\n")
         assert "| **技术分析师 · 趋势** | +0.60 |" in report
         assert "|  | **技术分析师** | 看多，置信度 80% |" in report
         assert "25 亿元" in report
@@ -251,9 +248,9 @@ class TestTheRest:
 
 
 def test_what_was_told_is_left_out_and_a_claim_is_its_id() -> None:
-    told = Told({"x.pe": CHEAP})
-    assert told.once(f"First something of its own. {CHEAP}") == "First something of its own. x.pe."
-    assert told.once("First something of its own. Short.") == "", "a scrap of what was told"
+    told = Told({CHEAP: "`x.pe`"})
+    assert told.once(f"First *something* of its own. {CHEAP}") == "First \\*something\\* of its own. `x.pe`."
+    assert told.once("First *something* of its own. Short.") == "", "a scrap of what was told"
     assert told.once(CHEAP) == ""
     assert told.once("Short.") == "Short."
     assert told.once(
@@ -361,7 +358,10 @@ class TestAPage:
         page = render_page(a_result(argued()))
         assert page.startswith('<!doctype html>\n<html lang="en-US">')
         assert "<title>Research report: Mirage Hill (900001.DEMO)</title>" in page
-        assert "<strong>BUY</strong> · position 20% · weight of the argument 66%" in page
+        assert "<strong>BUY</strong>" in page
+        plain = render_page(a_result(argued(headline="")))
+        ruling = "<strong>BUY</strong> · position 20% · weight of the argument 66% · CNY 11.00 on 2026-06-30"
+        assert ruling in plain
         assert "not investment advice" in page
         assert "http" not in page
 

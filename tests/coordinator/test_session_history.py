@@ -7,7 +7,8 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import text, update
 
-from moot.modules.coordinator.application.report import Wording, spending
+from moot.modules.coordinator.application.report import spending
+from moot.modules.coordinator.application.report_words import Wording
 from moot.modules.coordinator.application.results import past_result
 from moot.modules.coordinator.application.session_history import SessionFilter, SessionHistory, SessionQuery
 from moot.modules.coordinator.domain.dtos.research_dtos import ModelUsage

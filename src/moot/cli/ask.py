@@ -21,7 +21,7 @@ from moot.cli.options import argument, option
 from moot.cli.outcome import command, on_desk
 from moot.cli.printing import Prose, flow, minute, print_json, tell
 from moot.cli.texts import SAY, environment_locale, say
-from moot.modules.coordinator.application.report import Wording
+from moot.modules.coordinator.application.report_words import Wording
 from moot.modules.intake.application.intake_service import (
     LAST,
     Conversation,

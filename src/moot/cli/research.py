@@ -22,7 +22,7 @@ from moot.cli.research_view import (
 )
 from moot.cli.texts import SAY, environment_locale, say
 from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS
-from moot.modules.coordinator.application.report import Wording
+from moot.modules.coordinator.application.report_words import Wording
 from moot.shared.domain.errors import AppError, InvalidInput, Unavailable
 from moot.shared.domain.messages import LOCALES, Locale, Message, locale_of
 from moot.shared.infrastructure.settings import Settings, split_names

@@ -21,10 +21,11 @@ from rich.text import Text
 from moot.cli.printing import Prose, field, line_field, list_facts, minute, print_table, tell
 from moot.cli.texts import SAY, environment_locale, say
 from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS
-from moot.modules.coordinator.application.report import Wording, spending, tell_ages, tell_ruling, tell_view
+from moot.modules.coordinator.application.report import spending, tell_ages, tell_view
 from moot.modules.coordinator.application.report_case import Case
-from moot.modules.coordinator.application.report_opening import Writer, name_company, number
+from moot.modules.coordinator.application.report_opening import Writer, name_company, number, tell_ruling
 from moot.modules.coordinator.application.report_page import Pen
+from moot.modules.coordinator.application.report_words import Wording
 from moot.shared.domain.markdown import drop_unseen
 from moot.shared.domain.messages import locale_of, shorten
 
@@ -93,8 +94,8 @@ def show_result(console: Console, result: ResearchResult, report: Path | OSError
 
 def _first_page(writer: Writer) -> Iterator[RenderableType]:
     verdict = writer.case.verdict
-    yield describe_ruling(writer.case.result, writer.say)
-    yield from (Prose(line, style="bold") for line in writer.told.each([verdict.get("headline", "")]))
+    colour = ACTION_COLOURS.get(verdict.get("action", ""), "")
+    yield from (Prose(line.replace("**", ""), style=colour) for line in writer.rule())
     yield from (Prose(f"! {line}", style="bold red") for line in writer.told.each(verdict.get("grave", [])))
     yield from list_warnings(writer.case.result)
     yield from map(Prose, writer.draw_prices())

@@ -12,7 +12,6 @@ from urllib.parse import urlsplit
 
 from moot.modules.coordinator.application.report_case import MOST_DECISIVE, Case, Data
 from moot.modules.coordinator.application.report_opening import Writer, name_claim, name_company
-from moot.modules.coordinator.application.report_opening import tell_ruling as _tell_ruling
 from moot.modules.coordinator.application.report_page import BREAK, Pen, SvgPen, make_page
 from moot.modules.coordinator.application.report_words import Wording
 from moot.modules.coordinator.application.results import summarise
@@ -22,42 +21,24 @@ from moot.shared.domain.claims import Claim, Relation
 from moot.shared.domain.markdown import escape, escape_lines, list_lines
 from moot.shared.domain.symbol import Symbol
 
-__all__ = [
-    "Style",
-    "Wording",
-    "render_page",
-    "render_report",
-    "spending",
-    "tell_ages",
-    "tell_ruling",
-    "tell_view",
-]
-
 Style = Literal["brief", "full"]
 """The first page alone, or all of it."""
 
 
 def render_report(result: ResearchResult, style: Style = "full") -> str:
-    return _render(Case(result), style, Pen())
+    return _render(result, style, Pen())
 
 
 def render_page(result: ResearchResult, style: Style = "full") -> str:
-    case, pen = Case(result), SvgPen()
-    markdown = _render(case, style, pen)
-    say = Wording(result.locale)
-    return make_page(
-        say("report.title", company=name_company(case, say, str)), say.locale, markdown, pen.drawn
-    )
+    pen, say = SvgPen(), Wording(result.locale)
+    title = say("report.title", company=name_company(Case(result), say, str))
+    return make_page(title, say.locale, _render(result, style, pen), pen.drawn)
 
 
-def _render(case: Case, style: Style, pen: Pen) -> str:
-    report = Report(case, Wording(case.result.locale), pen)
+def _render(result: ResearchResult, style: Style, pen: Pen) -> str:
+    report = Report(Case(result), Wording(result.locale), pen)
     blocks = [*report.open(), *(report.go_on() if style == "full" else ())]
     return "\n\n".join(filter(None, blocks)) + "\n"
-
-
-def tell_ruling(result: ResearchResult, say: Wording, spell: Callable[[str], str] = escape) -> str:
-    return _tell_ruling(Case(result), say, spell)
 
 
 def tell_view(item: ExpertResultItem, say: Wording, spell: Callable[[str], str] = escape) -> str:
@@ -72,17 +53,11 @@ class Report(Writer):
     """The first page, and what it rests on."""
 
     def go_on(self) -> Iterator[str]:
-        sections = {
-            "argument": self._argument,
-            "experts": self._experts,
-            "risks": self._risks,
-            "in_full": self._words,
-            "sources": self._sources,
-            "record": self._record,
-        }
-        for name, section in sections.items():
+        experts, words = self._experts, self._words
+        for section in (self._argument, experts, self._risks, words, self._sources, self._record):
             blocks = list(filter(None, section()))
-            yield from (f"## {self.say(f'report.{name}')}", *blocks) if blocks else ()
+            heading = self.say(f"report.{section.__name__.removeprefix('_')}")
+            yield from (f"## {heading}", *blocks) if blocks else ()
 
     def _argument(self) -> Iterator[str]:
         debate = self.case.debate
@@ -92,10 +67,8 @@ class Report(Writer):
             yield self.told.once(debate["conflict_resolution"])
         if self.case.claims:
             yield self.say("report.legend")
-            yield self._table(
-                ("claim", "strength", "rests_on"),
-                chain.from_iterable(map(self._dimension, self.case.by_dimension())),
-            )
+            rows = chain.from_iterable(map(self._dimension, self.case.by_dimension()))
+            yield self._table(("claim", "strength", "rests_on"), rows)
 
     def _dimension(self, claims: Sequence[Claim]) -> Iterator[list[str]]:
         first = claims[0]
@@ -107,9 +80,8 @@ class Report(Writer):
         on_first_page = [*self.case.reasons, *self.case.decisive[:MOST_DECISIVE]]
         words = self.say("report.above") if claim in on_first_page else self.quote(claim)
         mark = " ◆" if claim in self.case.decisive else ""
-        return BREAK.join(
-            [f"{name_claim(claim.id)}{mark} {words}", *map(self._answer, self.case.answers(claim))]
-        )
+        answers = map(self._answer, self.case.answers(claim))
+        return BREAK.join([f"{name_claim(claim.id)}{mark} {words}", *answers])
 
     def _answer(self, relation: Relation) -> str:
         why = relation.why.get(self.say.locale) or next(iter(relation.why.values()), "")
@@ -119,12 +91,11 @@ class Report(Writer):
     def _rests(self, claim: Claim) -> str:
         """The numbers it cites, and where they stand in the table of numbers; titles are in its words."""
         cited = [self.case.facts[id_] for id_ in claim.evidence if id_ in self.case.facts]
-        values = (
-            "" if isinstance(f["value"], str) else self.say.value(f["value"], f.get("unit", ""))
-            for f in cited
-        )
-        places = (f"[{self._places[_series(fact['id'])]}]" for fact in cited)
-        return " · ".join(f"{value} {place}".lstrip() for value, place in zip(values, places, strict=True))
+        return " · ".join(f"{self._amount(f)} [{self._places[_series(f['id'])]}]".lstrip() for f in cited)
+
+    def _amount(self, fact: Data) -> str:
+        value = fact["value"]
+        return "" if isinstance(value, str) else self.say.value(value, fact.get("unit", ""))
 
     @cached_property
     def _places(self) -> dict[str, int]:
@@ -143,24 +114,28 @@ class Report(Writer):
         for fact in item.data.get("evidence", []) if item.data else []:
             series.setdefault(_series(fact["id"]), []).append(fact)
         for name, facts in series.items():
-            citing = (c.id for c in self.case.claims.values() if name in map(_series, c.evidence))
-            yield [
-                str(self._places[name]),
-                escape(self.say.measure(name.partition(".")[2])),
-                " · ".join(self._value(fact, name) for fact in facts),
-                max(map(self.case.day_of, facts)),
-                " ".join(map(name_claim, citing)),
-            ]
+            measure = escape(self.say.measure(name.partition(".")[2]))
+            values = " · ".join(self._value(fact, name) for fact in facts)
+            citing = " ".join(map(name_claim, self._citing.get(name, ())))
+            yield [str(self._places[name]), measure, values, max(map(self.case.day_of, facts)), citing]
+
+    @cached_property
+    def _citing(self) -> dict[str, dict[str, None]]:
+        """Which claims rest on it."""
+        found: dict[str, dict[str, None]] = {}
+        for claim in self.case.claims.values():
+            for id_ in claim.evidence:
+                found.setdefault(_series(id_), {})[claim.id] = None
+        return found
 
     def _value(self, fact: Data, series: str) -> str:
         """A member of a series with its name; of what others wrote, where it can be read."""
-        value = fact["value"]
-        if isinstance(value, str):
+        if isinstance(value := fact["value"], str):
             told = any(value in claim.text(self.say.locale) for claim in self.case.claims.values())
             return f"{'' if told else self.told.once(value)} {escape(fact['source'])}".lstrip()
         member = fact["id"].removeprefix(series).lstrip(".")
-        shown = self.say.value(value, fact.get("unit", ""))
-        return shown if member.isdecimal() else f"{escape(member)} {shown}".lstrip()
+        name = "" if member.isdecimal() else escape(self.say.measure(member))
+        return f"{name} {self._amount(fact)}".lstrip()
 
     def _risks(self) -> Iterator[str]:
         rows = list(map(self._risk, self.case.debate.get("risk_matrix", [])))
@@ -168,8 +143,9 @@ class Report(Writer):
         yield list_lines(self.told.each(self.case.verdict.get("risk_warnings", [])))
 
     def _risk(self, row: Data) -> list[str]:
+        risk = self.told.once(row["risk"]) or self.told.refer(row["risk"])
         levels = (self.say.literal(row[name]) for name in ("probability", "impact"))
-        return [self.told.once(row["risk"]) or "—", *levels, self.told.once(row["mitigation"])]
+        return [risk, *levels, self.told.once(row["mitigation"])]
 
     def _words(self) -> Iterator[str]:
         """What models said in their own words, and rules before claims were kept."""
@@ -201,11 +177,14 @@ class Report(Writer):
         """How far a model's statements stand in its evidence. Rules state nothing else."""
         for node, part in self.case.parts.items():
             if found := part.get("grounding"):
-                checked, offenders = found["checked"], escape(", ".join(found["offenders"]))
+                checked, names = found["checked"], ("offenders", "only_reported")
                 key = "report.grounding" if checked else "report.nothing_to_check"
                 held = self.say(key, held=checked - len(found["offenders"]), checked=checked)
-                named = self.say("report.offenders", offenders=offenders) if offenders else ""
-                yield self.item(self.say(f"node.{node}"), f"{held} {named}".rstrip())
+                lists = (escape(", ".join(found.get(name, []))) for name in ("offenders", "reported"))
+                named = (
+                    self.say(f"report.{n}", said=said) for n, said in zip(names, lists, strict=True) if said
+                )
+                yield self.item(self.say(f"node.{node}"), " ".join([held, *named]))
 
     def _warnings(self) -> Iterator[str]:
         """What else was noticed, each once, with all whom it concerns; the first page has the judge's."""

@@ -32,23 +32,27 @@ class Case:
         self.found: dict[str, Data] = {
             expert: item.data for expert, item in result.expert_results.items() if item.data
         }
+
+    @cached_property
+    def argument(self) -> ArgumentGraph | None:
         stored = self.debate.get("argument")
-        self.argument = validate(ArgumentGraph, stored) if stored else None
-        told = [claim for data in self.found.values() for claim in data.get("claims", [])]
+        return validate(ArgumentGraph, stored) if stored else None
+
+    @cached_property
+    def claims(self) -> dict[str, Claim]:
+        told = (claim for data in self.found.values() for claim in data.get("claims", []))
         claims = self.argument.claims if self.argument else [validate(Claim, claim) for claim in told]
-        self.claims = {claim.id: claim for claim in claims}
-        self.facts: dict[str, Data] = {
-            fact["id"]: fact for data in self.found.values() for fact in data.get("evidence", [])
-        }
+        return {claim.id: claim for claim in claims}
+
+    @cached_property
+    def facts(self) -> dict[str, Data]:
+        return {fact["id"]: fact for data in self.found.values() for fact in data.get("evidence", [])}
 
     @property
     def parts(self) -> dict[str, Data]:
         """What each node came to."""
-        return {
-            node: part
-            for node, part in {**self.found, "debate": self.debate, "judge": self.verdict}.items()
-            if part
-        }
+        parts = {**self.found, "debate": self.debate, "judge": self.verdict}
+        return {node: part for node, part in parts.items() if part}
 
     @property
     def name(self) -> str:

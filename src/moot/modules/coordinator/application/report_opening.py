@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from moot.modules.coordinator.application.report_case import MOST_DECISIVE, Case, Data
 from moot.modules.coordinator.application.report_page import BREAK, Pen
 from moot.modules.coordinator.application.report_words import Told, Wording
+from moot.modules.coordinator.domain.dtos.research_dtos import ResearchResult
 from moot.shared.domain.claims import Claim
 from moot.shared.domain.markdown import escape
 
@@ -33,10 +34,10 @@ def number(name: str, lines: Sequence[str], point: str) -> Iterator[tuple[str, s
     return ((f"{n}." if name == "why" else point, line) for n, line in enumerate(lines, 1))
 
 
-def tell_ruling(case: Case, say: Wording, spell: Callable[[str], str] = escape) -> str:
+def tell_ruling(result: ResearchResult, say: Wording, spell: Callable[[str], str] = escape) -> str:
     """The verdict as a sentence, or why there is none; `spell` is how the words of others are written in it."""
-    verdict, result = case.verdict, case.result
-    if not verdict:
+    verdict, price = result.verdict, Case(result).price
+    if verdict is None:
         status = say.literal(result.verdict_status)
         return say("report.no_verdict", status=status, reason=spell(result.reason or ""))
     parts = [
@@ -46,7 +47,7 @@ def tell_ruling(case: Case, say: Wording, spell: Callable[[str], str] = escape) 
         parts.append(say("report.forecast", **{**forecast, "benchmark": spell(forecast["benchmark"])}))
     else:
         parts.append(say("report.weight", confidence=verdict["confidence"]))
-    if price := case.price:
+    if price:
         parts.append(say("report.at", price=say.value(price["value"], "CNY"), day=price["day"]))
     return " · ".join(parts)
 
@@ -56,7 +57,10 @@ class Writer:
 
     def __init__(self, case: Case, say: Wording, pen: Pen, spell: Callable[[str], str] = escape) -> None:
         self.case, self.say, self.pen, self.spell = case, say, pen, spell
-        self.told = Told({claim.id: claim.text(say.locale) for claim in case.claims.values()}, spell)
+        names = {
+            c.text(say.locale): f"{spell(say.dimension(c))} {name_claim(c.id)}" for c in case.claims.values()
+        }
+        self.told = Told(names, spell)
 
     def state(self, claim: Claim) -> str:
         return f"{self.weigh(claim)} · {self.quote(claim)} {name_claim(claim.id)}"
@@ -76,8 +80,7 @@ class Writer:
         """The first page, a block of Markdown each; an empty one counts for nothing."""
         result, verdict = self.case.result, self.case.verdict
         yield f"# {self.say('report.title', company=name_company(self.case, self.say, self.spell))}"
-        yield tell_ruling(self.case, self.say, self.spell)
-        yield self.told.once(verdict.get("headline", ""))
+        yield from self.rule()
         yield from (f"**{said}**" for said in self.told.each(verdict.get("grave", [])))
         yield from (f"*{said}*" for said in self.told.each(verdict.get("warnings", [])))
         yield BREAK.join(self.draw_prices())
@@ -88,6 +91,15 @@ class Writer:
         how = {name: self.say.literal(getattr(result, name)) for name in ("overall_status", "verdict_status")}
         yield self.say("report.asked", as_of=as_of, **how)
         yield "\n".join(f"> {notice}" for notice in result.notices)
+
+    def rule(self) -> list[str]:
+        """The verdict, in the words of whoever gave it, if they found any."""
+        ruling, headline = (
+            tell_ruling(self.case.result, self.say, self.spell),
+            self.case.verdict.get("headline"),
+        )
+        briefly = " · ".join(ruling.split(" · ")[:2])
+        return [briefly, self.told.once(headline)] if headline else [ruling]
 
     def draw_prices(self) -> list[str]:
         """The chart and what it shows, if there are prices."""
@@ -100,7 +112,16 @@ class Writer:
         }
         drawn = self.pen.chart(days, levels)
         low, high = (self.say.value(end(close for _, close in days), "CNY") for end in (min, max))
-        return [drawn, self.say("report.prices", first=days[0][0], last=days[-1][0], low=low, high=high)]
+        return [
+            drawn,
+            self.say(
+                "report.prices",
+                first=self.spell(days[0][0]),
+                last=self.spell(days[-1][0]),
+                low=low,
+                high=high,
+            ),
+        ]
 
     def explain(self) -> dict[str, list[str]]:
         """Why, and what follows, by the name of each part; a part without lines is left out."""
@@ -140,7 +161,7 @@ class Writer:
         was, day = self.say.literal(since["action"]), str(since["as_of"])[:10]
         yield self.say("report.before", day=day, action=was, confidence=since["confidence"])
         for moved in since["moved"][:MOST_MOVED]:
-            words = "" if moved["claim"] in self.case.claims else self.told.once(moved["says"])
+            words = self.told.once(moved["says"]) if moved["after"] is None else ""
             pulls = [
                 f"{moved[when]:+.2f}" if moved[when] is not None else "—" for when in ("before", "after")
             ]

@@ -53,7 +53,7 @@ class Wording(NamedTuple):
         elif name == "price" and abs(amount) >= LARGE:
             name = "amount"
         amount /= float(MEASURES.texts(self.locale)["scale.amount"]) if name == "amount" else 1
-        shown = f"{amount:,.2f}"
+        shown = f"{amount:,.4f}" if name == "plain" and abs(amount) < 1 else f"{amount:,.2f}"
         return MEASURES(f"unit.{name}", amount=shown if name == "price" else _trim(shown)).in_locale(
             self.locale
         )
@@ -64,24 +64,27 @@ def _trim(number: str) -> str:
 
 
 class Told:
-    """What a report has said already. A claim that comes again is named by its id, another sentence left out."""
+    """What a report has said already. A claim that comes again goes by a short name, other sentences are left out."""
 
-    def __init__(self, claims: Mapping[str, str], spell: Callable[[str], str] = escape) -> None:
-        """`claims` are their texts by id; `spell` is how the words of others are written."""
-        self.spell = spell
-        self._claims = {text.rstrip(".。"): id_ for id_, text in claims.items() if len(text) >= LONG}
-        self._ids = set(self._claims.values())
-        self._said: set[str] = set()
+    def __init__(self, names: Mapping[str, str], spell: Callable[[str], str] = escape) -> None:
+        """`names` of claims by their text; `spell` is how the words of others are written."""
+        self._spell, self._said = spell, set[str]()
+        self._names = {spell(text).rstrip(".。"): name for text, name in names.items() if len(text) >= LONG}
+
+    def refer(self, words: str) -> str:
+        """The words of others, with claims by their names."""
+        words = self._spell(words)
+        for text, name in self._names.items():
+            words = words.replace(text, name)
+        return words
 
     def once(self, words: str) -> str:
-        """What is new in the words of others, as text that marks nothing up; scraps of what was told are not."""
-        for text, id_ in self._claims.items():
-            words = words.replace(text, id_)
-        parts = {part: part.strip(" \n;；.。") for part in SENTENCE.findall(words)}
+        """What is new in the words of others; scraps of what was told are not."""
+        parts = {part: part.strip(" \n;；.。") for part in SENTENCE.findall(self.refer(words))}
         new = {part: said for part, said in parts.items() if said not in self._said}
-        weighty = {said for said in new.values() if len(said) >= LONG or said in self._ids}
+        weighty = {said for said in new.values() if len(said) >= LONG or said in self._names.values()}
         self._said |= weighty
-        return self.spell("".join(new)).strip() if weighty or len(new) == len(parts) else ""
+        return "".join(new).strip() if weighty or len(new) == len(parts) else ""
 
     def each(self, texts: Iterable[str]) -> list[str]:
         """Those of them that say something new."""

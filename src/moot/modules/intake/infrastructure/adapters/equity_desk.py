@@ -8,7 +8,8 @@ from typing import Any
 from uuid import UUID
 
 from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS, ExpertResultItem, ResearchResult
-from moot.modules.coordinator.application.report import Wording, tell_ruling
+from moot.modules.coordinator.application.report_opening import tell_ruling
+from moot.modules.coordinator.application.report_words import Wording
 from moot.modules.coordinator.application.research_orchestration_service import ResearchOrchestrationService
 from moot.modules.coordinator.application.results import summarise
 from moot.modules.intake.application.intake_state import Errand, Task
