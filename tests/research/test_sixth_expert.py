@@ -84,21 +84,23 @@ def test_it_has_nothing_to_set_and_says_so(served: dict[str, Any]) -> None:
 def test_the_debate_weighs_it_by_name_and_knows_what_to_do_about_its_risk(served: dict[str, Any]) -> None:
     outcome = served["result"]["debate_outcome"]
     assert outcome["experts"] == [SIXTH, "valuation_modeler"]
-    assert "Liquidity watcher" in outcome["conflict_resolution"]
-    risks = {row["risk"]: row["mitigation"] for row in outcome["risk_matrix"]}
-    assert risks["Liquidity watcher: Volume dries up when it is needed most."] == "Trade in small lots."
+    assert "liquidity.trading" in outcome["argument"]["dimensions"]
+    assert "liquidity.volume" in outcome["argument"]["strengths"]
+    mitigations = [
+        row["mitigation"] for row in outcome["risk_matrix"] if "shares were traded" in row["risk"]
+    ]
+    assert mitigations == ["Trade in small lots."]
 
 
 def test_the_verdict_rests_on_it(served: dict[str, Any]) -> None:
     verdict = served["result"]["verdict"]
-    assert "Liquidity watcher: Volume dries up when it is needed most." in verdict["risk_warnings"]
+    assert any("shares were traded a day" in warning for warning in verdict["risk_warnings"])
 
 
-def test_the_report_has_a_section_of_it_in_words(served: dict[str, Any]) -> None:
-    section = served["report"].partition("### Liquidity watcher")[2].partition("### ")[0]
+def test_the_report_tells_of_it_in_words(served: dict[str, Any]) -> None:
     signal = served["result"]["expert_results"][SIXTH]["data"]["signal"]
-    assert f"**{signal.lower()}** · " in section
-    assert "shares were traded a day." in section
+    assert f"**Liquidity watcher** | {signal.lower()}, " in served["report"]
+    assert "shares were traded a day." in served["report"]
 
 
 def test_openapi_names_it_among_experts_and_options(served: dict[str, Any]) -> None:

@@ -13,7 +13,7 @@ from moot.cli.printing import Field, Prose, field, line_field, list_facts, print
 from moot.cli.sessions import SessionId, find_session
 from moot.cli.texts import SAY, environment_locale, say
 from moot.modules.coordinator.application.contest import NothingToContest
-from moot.modules.coordinator.application.report import Wording
+from moot.modules.coordinator.application.report_words import Wording
 from moot.shared.domain.claims import ArgumentGraph
 from moot.shared.domain.errors import InvalidInput
 
