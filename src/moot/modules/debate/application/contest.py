@@ -3,7 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from moot.modules.debate.domain.argument import Weighing, close
+from moot.modules.debate.domain.argument import close
+from moot.modules.debate.domain.debate import DebateOutcomeDTO
+from moot.modules.debate.domain.reading import Reading
+from moot.modules.debate.domain.telling import read_off
+from moot.modules.debate.domain.weighing import Weighing
 from moot.shared.domain.claims import ArgumentGraph, Claim, Move, Relation
 from moot.shared.domain.messages import Locale
 
@@ -14,9 +18,11 @@ HALF = 0.5
 
 def contest(outcome: Mapping[str, Any], moves: Sequence[Move], locale: Locale) -> dict[str, Any]:
     """The outcome of a debate as it is after these moves, which name claims of its argument."""
-    graph = close(move_on(ArgumentGraph.model_validate(outcome["argument"]), moves, locale))
-    read = {"direction": graph.direction, "confidence": graph.confidence}
-    return {**outcome, **read, "argument": graph.model_dump(mode="json")}
+    before = DebateOutcomeDTO.model_validate(outcome)
+    argument = close(move_on(before.argument, moves, locale))
+    kept = before.model_dump(include={"symbol", "evidence", "experts"})
+    again = read_off(Reading(argument, before.evidence, locale))
+    return DebateOutcomeDTO(**kept, **again, engine="rubric").model_dump(mode="json")
 
 
 def move_on(graph: ArgumentGraph, moves: Sequence[Move], locale: Locale) -> Weighing:

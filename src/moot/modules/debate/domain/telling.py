@@ -1,6 +1,7 @@
 """How an argument is told: which dimensions pulled how far, what decides it, and the whole of it in prose."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from moot.modules.debate.domain.debate import SAY, Speech
 from moot.modules.debate.domain.reading import Reading, one_each
@@ -15,8 +16,26 @@ WEIGHT_OF: Mapping[str, float] = {
 }
 
 
-def explain(reading: Reading) -> Speech:
-    return Speech(conflict_resolution=_resolve(reading), narrative_report=_narrate(reading))
+def read_off(
+    reading: Reading, *, bull: str = "", bear: str = "", speech: Speech | None = None
+) -> dict[str, Any]:
+    """All of an outcome that follows from its argument. `bull` and `bear` are theses, `speech` is what somebody told
+    of it; what nobody said is said by rule.
+    """
+    told = speech or Speech()
+    return {
+        "argument": reading.argument,
+        "direction": reading.argument.direction,
+        "confidence": reading.argument.confidence,
+        "bull_case": reading.plead_bull(bull),
+        "bear_case": reading.plead_bear(bear),
+        "risk_matrix": reading.list_risks(),
+        "key_disagreements": reading.list_disagreements(),
+        "conflict_resolution": told.conflict_resolution or _resolve(reading),
+        "narrative_report": told.narrative_report or _narrate(reading),
+        "bull_case_summary": told.bull_case_summary,
+        "bear_case_summary": told.bear_case_summary,
+    }
 
 
 def _resolve(reading: Reading) -> str:
