@@ -14,7 +14,7 @@ from moot.modules.research.domain.evidence import evidence_of
 from moot.modules.research.domain.facts import SAY, Case, Cited
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.facts import NewsItem
-from moot.shared.domain.messages import Locale
+from moot.shared.domain.messages import LOCALES, Locale
 
 WINDOW_DAYS = 90
 HALF_LIFE_DAYS = 30
@@ -92,6 +92,7 @@ def _read(item: NewsItem, case: Case) -> Event:
     known = table.policy if item.kind == "policy" else table.news
     category = next((category for category in known if category.fits(text)), UNREAD)
     weight = (category.weight or UNREAD_WEIGHT) * 0.5 ** ((case.today - published).days / HALF_LIFE_DAYS)
+    titles = {locale: item.title if locale == "zh-CN" else item.title_en or item.title for locale in LOCALES}
     decided = not any(word in text for word in table.tentative)
     return Event(
         available_at=item.available_at,
@@ -99,8 +100,8 @@ def _read(item: NewsItem, case: Case) -> Event:
         url=item.url,
         kind=item.kind,
         published=published,
-        title=item.title if case.locale == "zh-CN" else item.title_en or item.title,
-        titles={"zh-CN": item.title, "en-US": item.title_en or item.title},
+        title=titles[case.locale],
+        titles=titles,
         # news about a company is sorted by what happened, other news by whom it is about
         topic=category.topic if item.symbol else "industry" if item.industry else "sentiment",
         category=category.id,
