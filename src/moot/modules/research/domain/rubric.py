@@ -229,7 +229,7 @@ class Scorecard:
     def on_side(self, sign: int) -> list[Finding]:
         """What speaks for it (1), against it (-1), the weightiest first; or neither way (0)."""
         weightiest = sorted(self.marked, key=lambda mark: -abs(mark[0]))
-        return [f for points, f in weightiest if (points > 0) - (points < 0) == sign]
+        return [f for points, f in weightiest if _sign(points) == sign]
 
     @property
     def score(self) -> float | None:
@@ -270,14 +270,16 @@ class Scorecard:
         say: Voice,
         *,
         view: str,
+        stance: float,
         risk: str = "",
         basis: "Scorecard | None" = None,
         most: int = MOST_TOLD,
     ) -> str:
         """The view, the evidence on both sides, risks, holes in the data, and how sure one can be.
 
-        Without a `risk` it is that what the view rests on turns. `basis` is the part of the card that the confidence
-        rests on, if not all of it; `most` is how many findings are told.
+        `stance` is the side the view takes, 0 for neither. Without a `risk` it is that what the view rests on turns.
+        `basis` is the part of the card that the confidence rests on, if not all of it; `most` is how many findings are
+        told.
         """
         basis, told = basis or self, self._weightiest(most)
         sides = {sign: say.prose(f.text for f in told.on_side(sign)) for sign in (1, -1, 0)}
@@ -288,7 +290,7 @@ class Scorecard:
             say("narrative.pros", text=sides[1] or say("narrative.no_pros")),
             say("narrative.cons", text=sides[-1] or say("narrative.no_cons")),
             *([say("narrative.even", text=sides[0])] if sides[0] else []),
-            say("narrative.risk", text=risk or basis._lean(say)),
+            say("narrative.risk", text=risk or basis._lean(stance, say)),
             *([say("narrative.holes", names=holes)] if holes else []),
             say(
                 "narrative.confidence",
@@ -310,17 +312,21 @@ class Scorecard:
         sides = {d: self.of(d).side for d in dict.fromkeys(f.dimension for _, f in self.marked)}
         return [say(f"side.{SIDES[side]}", name=dimension_name(d, say)) for d, side in sides.items()]
 
-    def _lean(self, say: Voice) -> str:
-        """What the view rests on; where the sides balance, the weightiest of each."""
-        chosen = self.on_side(self.side)[:2] if self.side else [*self.on_side(1)[:1], *self.on_side(-1)[:1]]
+    def _lean(self, stance: float, say: Voice) -> str:
+        """What the view rests on; where it takes no side, the weightiest of each."""
+        sign = _sign(stance)
+        chosen = self.on_side(sign)[:2] if sign else [*self.on_side(1)[:1], *self.on_side(-1)[:1]]
         names = say.list_names(f.name for f in chosen or [f for _, f in self.marked][:2])
         return say("narrative.lean", names=names)
 
-    def summarise(self, say: Voice, conclusion: str, *, basis: "Scorecard | None" = None) -> str:
+    def summarise(self, say: Voice, conclusion: str, stance: float) -> str:
         """The conclusion, and what was looked at: the strongest it rests on, the strongest against it."""
-        sign = -1 if ((basis or self).score or 0.0) < 0 else 1
-        sides = {"summary.support": self.on_side(sign)[:2], "summary.doubts": self.on_side(-sign)[:2]}
-        told = [say(key, names=[f.brief for f in found]) for key, found in sides.items() if found]
+        sign = _sign(stance)
+        support, doubts = ("support", "doubts") if sign else ("pros", "cons")
+        sides = {support: self.on_side(sign or 1)[:2], doubts: self.on_side(-sign or -1)[:2]}
+        told = [
+            say(f"summary.{key}", names=[f.brief for f in found]) for key, found in sides.items() if found
+        ]
         return say.prose([conclusion, *told])
 
     def grade(self, dimensions: Iterable[StrEnum], say: Voice) -> list[DimensionAnalysis]:
@@ -383,7 +389,7 @@ def make_claims(
                 kind=f"{expert.prefix}.{found.kind}",
                 expert=expert,
                 dimension=_plain(found.dimension),
-                side=SIDES[(points > 0) - (points < 0)],
+                side=SIDES[_sign(points)],
                 strength=min(1.0, abs(points) * STRENGTH_OF_A_POINT),
                 says={locale: tell(found) for locale, tell in told.items()},
                 evidence=[item.id for item in cited],
@@ -414,3 +420,7 @@ def _plain(dimension: str) -> str:
 
 def _pick(table: Iterable[tuple[float, str]], value: float) -> str:
     return next(name for below, name in table if value < below)
+
+
+def _sign(value: float) -> int:
+    return (value > 0) - (value < 0)
