@@ -276,7 +276,7 @@ class Scorecard:
         """The view, the evidence on both sides, risks, holes in the data, and how sure one can be.
 
         `stance` is the side the view takes, 0 for neither. Without a `risk` it is that what the view rests on turns.
-        `basis` is the part of the card that the confidence rests on, if not all; `most` is how many findings it tells.
+        `basis` is the part of the card that the confidence rests on, if not all; `most` findings are told.
         """
         basis, told = basis or self, self._weightiest(most)
         sides = {sign: say.prose(f.text for f in told.on_side(sign)) for sign in (1, -1, 0)}
