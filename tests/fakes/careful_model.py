@@ -65,6 +65,8 @@ class _Filler:
     def _list(self, items: dict[str, Any], name: str) -> list[Any]:
         if name == "information_sources":
             return re.findall(r"[a-z]+://[\w./-]+", self._prompt)[:1]
+        if name == "claims":
+            return []  # it has nothing to add to what the rules found
         count = MOST.get(name, 1)
         if name == "dimension_analyses":
             named = self._definitions[items["$ref"].rpartition("/")[2]]["properties"]["dimension"]

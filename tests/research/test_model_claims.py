@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from moot.modules.research.domain.proposals import MOST_PROPOSED, with_claims
+from moot.modules.research.domain.claims import MOST_PROPOSED, with_claims
 from moot.modules.research.infrastructure.llm_analyst import prompt
 from moot.shared.domain.claims import Claim
 from moot.shared.domain.errors import AppError

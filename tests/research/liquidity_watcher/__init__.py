@@ -37,13 +37,13 @@ class LiquidityWatcherService(ExpertService[LiquiditySnapshot, LiquidityResult])
 
     def conclude(self, snapshot: LiquiditySnapshot, card: Scorecard, say: Voice) -> LiquidityResult:
         signal: Literal["Liquid", "Illiquid"] = "Liquid" if (card.score or 0) > 0 else "Illiquid"
-        conclusion = say(f"conclusion.{signal}")
+        conclusion, stance = say(f"conclusion.{signal}"), self.expert.stances[signal]
         return LiquidityResult(
             signal=signal,
             confidence=card.confidence,
-            summary_reasoning=card.summarise(say, conclusion),
+            summary_reasoning=card.summarise(say, conclusion, stance),
             risk_warning=say("risk"),
-            narrative_report=card.narrate(say, view=conclusion),
+            narrative_report=card.narrate(say, view=say(f"view.{signal}"), stance=stance),
         )
 
     async def run(self, symbol: str, *, as_of: datetime, locale: Locale) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 
 from pydantic import AfterValidator, Field, ValidationError, create_model
 
+from moot.modules.research.domain.claims import make_claims
 from moot.modules.research.domain.evidence import (
     DimensionAnalysis,
     ExpertResult,
@@ -24,7 +25,7 @@ from moot.modules.research.domain.evidence import (
     write_evidence,
 )
 from moot.modules.research.domain.facts import SAY, Case, Cited, MarketFacts
-from moot.modules.research.domain.rubric import Finding, Scorecard, Voice, load_rules, make_claims
+from moot.modules.research.domain.rubric import Finding, Scorecard, Voice, load_rules
 from moot.shared.domain.claims import Claim
 from moot.shared.domain.errors import AppError, InvalidInput, Unavailable
 from moot.shared.domain.evidence import Evidence

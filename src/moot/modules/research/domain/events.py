@@ -17,7 +17,7 @@ from moot.shared.domain.claims import GRAVE_KINDS
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.facts import NewsItem
-from moot.shared.domain.messages import Locale
+from moot.shared.domain.messages import LOCALES, Locale
 
 WINDOW_DAYS = 90
 HALF_LIFE_DAYS = 30
@@ -137,6 +137,7 @@ def _read(item: NewsItem, category: Category, case: Case) -> Event:
     published = case.symbol.local_date(item.available_at)
     text = f"{item.title} {item.title_en or ''}".lower()
     weight = (category.weight or UNREAD_WEIGHT) * 0.5 ** ((case.today - published).days / HALF_LIFE_DAYS)
+    titles = {locale: item.title if locale == "zh-CN" else item.title_en or item.title for locale in LOCALES}
     decided = not any(word in text for word in event_table().tentative)
     return Event(
         available_at=item.available_at,
@@ -144,8 +145,8 @@ def _read(item: NewsItem, category: Category, case: Case) -> Event:
         url=item.url,
         kind=item.kind,
         published=published,
-        title=item.title if case.locale == "zh-CN" else item.title_en or item.title,
-        titles={"zh-CN": item.title, "en-US": item.title_en or item.title},
+        title=titles[case.locale],
+        titles=titles,
         # news about a company is sorted by what happened, other news by whom it is about
         topic=category.topic if item.symbol else "industry" if item.industry else "sentiment",
         category=category.id,

@@ -4,7 +4,7 @@ says it in the reader's language.
 
 import tomllib
 from collections import ChainMap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -16,9 +16,7 @@ from typing import Any, NamedTuple
 
 from moot.modules.research.domain.evidence import DimensionAnalysis, Snapshot
 from moot.modules.research.domain.facts import SAY, difference
-from moot.shared.domain.claims import Claim, Side
-from moot.shared.domain.evidence import Evidence
-from moot.shared.domain.experts import ExpertType
+from moot.shared.domain.claims import Side
 from moot.shared.domain.messages import DEFAULT_LOCALE, LIST_SEPARATOR, Catalogue, Locale, Message
 from moot.shared.domain.units import Unit
 
@@ -229,7 +227,7 @@ class Scorecard:
     def on_side(self, sign: int) -> list[Finding]:
         """What speaks for it (1), against it (-1), the weightiest first; or neither way (0)."""
         weightiest = sorted(self.marked, key=lambda mark: -abs(mark[0]))
-        return [f for points, f in weightiest if (points > 0) - (points < 0) == sign]
+        return [f for points, f in weightiest if sign_of(points) == sign]
 
     @property
     def score(self) -> float | None:
@@ -270,14 +268,15 @@ class Scorecard:
         say: Voice,
         *,
         view: str,
+        stance: float,
         risk: str = "",
         basis: "Scorecard | None" = None,
         most: int = MOST_TOLD,
     ) -> str:
         """The view, the evidence on both sides, risks, holes in the data, and how sure one can be.
 
-        Without a `risk` it is that what the view rests on turns. `basis` is the part of the card that the confidence
-        rests on, if not all of it; `most` is how many findings are told.
+        `stance` is the side the view takes, 0 for neither. Without a `risk` it is that what the view rests on turns.
+        `basis` is the part of the card that the confidence rests on, if not all; `most` findings are told.
         """
         basis, told = basis or self, self._weightiest(most)
         sides = {sign: say.prose(f.text for f in told.on_side(sign)) for sign in (1, -1, 0)}
@@ -288,7 +287,7 @@ class Scorecard:
             say("narrative.pros", text=sides[1] or say("narrative.no_pros")),
             say("narrative.cons", text=sides[-1] or say("narrative.no_cons")),
             *([say("narrative.even", text=sides[0])] if sides[0] else []),
-            say("narrative.risk", text=risk or basis._lean(say)),
+            say("narrative.risk", text=risk or basis._lean(stance, say)),
             *([say("narrative.holes", names=holes)] if holes else []),
             say(
                 "narrative.confidence",
@@ -310,17 +309,21 @@ class Scorecard:
         sides = {d: self.of(d).side for d in dict.fromkeys(f.dimension for _, f in self.marked)}
         return [say(f"side.{SIDES[side]}", name=dimension_name(d, say)) for d, side in sides.items()]
 
-    def _lean(self, say: Voice) -> str:
-        """What the view rests on; where the sides balance, the weightiest of each."""
-        chosen = self.on_side(self.side)[:2] if self.side else [*self.on_side(1)[:1], *self.on_side(-1)[:1]]
+    def _lean(self, stance: float, say: Voice) -> str:
+        """What the view rests on; where it takes no side, the weightiest of each."""
+        sign = sign_of(stance)
+        chosen = self.on_side(sign)[:2] if sign else [*self.on_side(1)[:1], *self.on_side(-1)[:1]]
         names = say.list_names(f.name for f in chosen or [f for _, f in self.marked][:2])
         return say("narrative.lean", names=names)
 
-    def summarise(self, say: Voice, conclusion: str, *, basis: "Scorecard | None" = None) -> str:
+    def summarise(self, say: Voice, conclusion: str, stance: float) -> str:
         """The conclusion, and what was looked at: the strongest it rests on, the strongest against it."""
-        sign = -1 if ((basis or self).score or 0.0) < 0 else 1
-        sides = {"summary.support": self.on_side(sign)[:2], "summary.doubts": self.on_side(-sign)[:2]}
-        told = [say(key, names=[f.brief for f in found]) for key, found in sides.items() if found]
+        sign = sign_of(stance)
+        support, doubts = ("support", "doubts") if sign else ("pros", "cons")
+        sides = {support: self.on_side(sign or 1)[:2], doubts: self.on_side(-sign or -1)[:2]}
+        told = [
+            say(f"summary.{key}", names=[f.brief for f in found]) for key, found in sides.items() if found
+        ]
         return say.prose([conclusion, *told])
 
     def grade(self, dimensions: Iterable[StrEnum], say: Voice) -> list[DimensionAnalysis]:
@@ -361,56 +364,18 @@ class Scorecard:
         return "\n".join([*lines, *holes, total])
 
 
-STRENGTH_OF_A_POINT = 0.25
-
-
-def make_claims(
-    expert: ExpertType,
-    card: Scorecard,
-    evidence: Sequence[Evidence],
-    told: Mapping[Locale, Callable[[Finding], str]],
-) -> list[Claim]:
-    """What a rubric found as claims, told in each language. What rests on no evidence is no claim."""
-    known = {item.id: item for item in evidence}
-    claims = []
-    for points, found in card.marked:
-        cited = list(_cited(known, [f"{expert.prefix}.{name}" for name in found.rests]))
-        if not cited:
-            continue
-        claims.append(
-            Claim(
-                id=f"{expert.prefix}.{found.id}",
-                kind=f"{expert.prefix}.{found.kind}",
-                expert=expert,
-                dimension=_plain(found.dimension),
-                side=SIDES[(points > 0) - (points < 0)],
-                strength=min(1.0, abs(points) * STRENGTH_OF_A_POINT),
-                says={locale: tell(found) for locale, tell in told.items()},
-                evidence=[item.id for item in cited],
-                as_of=max(item.as_of for item in cited),
-                reported=found.reported,
-            )
-        )
-    return claims
-
-
-def _cited(known: Mapping[str, Evidence], ids: Iterable[str]) -> Iterable[Evidence]:
-    """Each once; a series is all of its members."""
-    for id_ in dict.fromkeys(ids):
-        if id_ in known:
-            yield known[id_]
-        else:
-            yield from (item for member, item in known.items() if member.startswith(f"{id_}."))
-
-
 def dimension_name(dimension: str, say: Voice) -> str:
-    return say(f"dimension.{_plain(dimension)}")
+    return say(f"dimension.{plain_name(dimension)}")
 
 
-def _plain(dimension: str) -> str:
+def plain_name(dimension: str) -> str:
     """A member of an expert's own dimensions by its name, for its value is in one language."""
     return dimension.name.lower() if isinstance(dimension, StrEnum) else dimension
 
 
 def _pick(table: Iterable[tuple[float, str]], value: float) -> str:
     return next(name for below, name in table if value < below)
+
+
+def sign_of(value: float) -> int:
+    return (value > 0) - (value < 0)

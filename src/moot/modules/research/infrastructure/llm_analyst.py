@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 from moot.modules.llm_platform.application.answer_schema import find_foreign_fields
 from moot.modules.llm_platform.application.speaker import Brief, EngineChoice, Speaker
 from moot.modules.research.application.expert_service import Answer, ExpertService, refuse_answer
+from moot.modules.research.domain.claims import Proposals, with_claims
 from moot.modules.research.domain.evidence import ExpertResult, Opinion, Snapshot
 from moot.modules.research.domain.facts import Case
-from moot.modules.research.domain.proposals import Proposals, with_claims
 from moot.shared.domain.claims import Claim
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import ExpertType

@@ -194,12 +194,14 @@ class CatalystDetectiveService(ReportedService[CatalystContext, CatalystResult])
         return CatalystResult(
             catalyst_assessment=assessment,
             confidence_score=card.confidence,
-            catalyst_summary=card.summarise(say, conclusion),
+            catalyst_summary=card.summarise(say, conclusion, card.side),
             dimension_analyses=card.grade(CatalystDimension, say),
             positive_catalysts=_catalysts("positive", good, say),
             negative_catalysts=_catalysts("negative", bad, say),
             information_sources=snapshot.all_source_urls,
-            narrative_report=card.narrate(say, view=say(f"view.{view}"), risk=risk, most=MOST_TOLD),
+            narrative_report=card.narrate(
+                say, view=say(f"view.{view}"), stance=card.side, risk=risk, most=MOST_TOLD
+            ),
         )
 
     async def run(self, symbol: str, *, as_of: datetime, locale: Locale) -> CatalystDetectiveAgentResult:

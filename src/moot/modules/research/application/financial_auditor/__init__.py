@@ -168,17 +168,18 @@ class FinancialAuditorService(ExpertService[FinancialSnapshot, FinancialResult])
         marks = (card.of(dimension).score_100 for dimension in FinancialDimension)
         score = round(fmean(mark for mark in marks if mark is not None))  # each dimension counts alike
         signal = signal_for(score)
+        stance = self.expert.stances[signal]
         say = card.with_extremes(FinancialDimension, say).also(score=score)
         conclusion, risk = say(f"conclusion.{signal}"), say(f"risk.{signal}")
         return FinancialResult(
             financial_score=score,
             signal=signal,
             confidence=card.confidence,
-            summary_reasoning=card.summarise(say, conclusion),
+            summary_reasoning=card.summarise(say, conclusion, stance),
             dimension_analyses=card.grade(FinancialDimension, say),
             key_risks=[f.brief for f in card.on_side(-1)] or [say("no_cons")],
             risk_warning=risk,
-            narrative_report=card.narrate(say, view=say(f"view.{signal}")),
+            narrative_report=card.narrate(say, view=say(f"view.{signal}"), stance=stance),
         )
 
     def settle(self, result: FinancialResult) -> tuple[FinancialResult, Sequence[Message]]:

@@ -194,18 +194,18 @@ class MacroIntelligenceService(ReportedService[MacroSnapshot, MacroResult]):
     def conclude(self, snapshot: MacroSnapshot, card: Scorecard, say: Voice) -> MacroResult:
         dimensions = card.grade(MacroDimension, say)
         environment = environment_for([dimension.score for dimension in dimensions])
-        say = card.with_extremes(MacroDimension, say)
+        say, stance = card.with_extremes(MacroDimension, say), self.expert.stances[environment]
         view = environment.partition(" ")[0].lower()
         conclusion, risk = say(f"conclusion.{view}"), say(f"risk.{_spoiler(dimensions) or view}")
         return MacroResult(
             macro_environment=environment,
             confidence_score=card.confidence,
-            macro_summary=card.summarise(say, conclusion),
+            macro_summary=card.summarise(say, conclusion, stance),
             dimension_analyses=dimensions,
             key_opportunities=[f.brief for f in card.on_side(1)] or [say("no_opportunity")],
             key_risks=[risk, *([f.brief for f in card.on_side(-1)] or [say("no_risk")])],
             information_sources=snapshot.all_source_urls,
-            narrative_report=card.narrate(say, view=say(f"view.{view}")),
+            narrative_report=card.narrate(say, view=say(f"view.{view}"), stance=stance),
         )
 
     async def run(self, symbol: str, *, as_of: datetime, locale: Locale) -> dict[str, Any]:

@@ -172,14 +172,15 @@ class TechnicalAnalystService(ExpertService[TechnicalSnapshot, TechnicalResult])
 
     def conclude(self, snapshot: TechnicalSnapshot, card: Scorecard, say: Voice) -> TechnicalResult:
         signal = SIGNALS[card.side]
+        stance = self.expert.stances[signal]
         conclusion, risk = say(f"conclusion.{signal}"), _risk(signal, snapshot, say)
         return TechnicalResult(
             signal=signal,
             confidence=card.confidence,
-            summary_reasoning=card.summarise(say, conclusion),
+            summary_reasoning=card.summarise(say, conclusion, stance),
             key_technical_levels=KeyTechnicalLevels(support=snapshot.support, resistance=snapshot.resistance),
             risk_warning=risk,
-            narrative_report=card.narrate(say, view=say(f"view.{signal}")),
+            narrative_report=card.narrate(say, view=say(f"view.{signal}"), stance=stance),
         )
 
     def check(self, snapshot: TechnicalSnapshot, answer: Answer) -> Answer:

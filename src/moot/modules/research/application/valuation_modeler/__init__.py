@@ -318,15 +318,17 @@ class ValuationModelerService(ExpertService[ValuationSnapshot, ValuationResult])
         case = against_models(case, price, worth)
         say = _name_worth(price, worth, say)
         conclusion, risks = say(f"conclusion.{case}"), _risks(snapshot, case, bool(worth), say)
+        verdict = VERDICTS.get(case, "Fair")
+        stance = self.expert.stances[verdict]
         basis = card if case in ("opportunity", "trap") else card.of("price")
         return ValuationResult(
-            valuation_verdict=VERDICTS.get(case, "Fair"),
+            valuation_verdict=verdict,
             confidence_score=basis.confidence,
             estimated_intrinsic_value_range=value_range(worth, say),
             key_evidence=[finding.brief for _, finding in card.marked][:MOST_EVIDENCE],
             risk_factors=[*risks, *(f.brief for f in card.on_side(-1))],
-            reasoning_summary=card.summarise(say, conclusion, basis=basis),
-            narrative_report=card.narrate(say, view=say(f"view.{case}"), basis=basis),
+            reasoning_summary=card.summarise(say, conclusion, stance),
+            narrative_report=card.narrate(say, view=say(f"view.{case}"), stance=stance, basis=basis),
         )
 
     def check(self, snapshot: ValuationSnapshot, answer: Answer) -> Answer:

@@ -1,8 +1,8 @@
-"""What a model claims beside the rubric, held against the evidence it cites: dropped where that does not carry it,
-and never stronger than it can.
+"""What an expert claims: what its rubric found, and what a model adds. That is held against the evidence it cites:
+dropped where this does not carry it, and never stronger than it can.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Annotated, Any, TypeVar
@@ -11,11 +11,54 @@ from pydantic import BaseModel, Field, create_model
 
 from moot.modules.research.domain.evidence import ExpertResult
 from moot.modules.research.domain.facts import SAY
+from moot.modules.research.domain.rubric import SIDES, Finding, Scorecard, plain_name, sign_of
 from moot.shared.domain.claims import Claim, Side, Strength
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.grounding import ground
 from moot.shared.domain.messages import Locale, Message, shorten
+
+STRENGTH_OF_A_POINT = 0.25
+
+
+def make_claims(
+    expert: ExpertType,
+    card: Scorecard,
+    evidence: Sequence[Evidence],
+    told: Mapping[Locale, Callable[[Finding], str]],
+) -> list[Claim]:
+    """What a rubric found as claims, told in each language. What rests on no evidence is no claim."""
+    known = {item.id: item for item in evidence}
+    claims = []
+    for points, found in card.marked:
+        cited = list(_cited(known, [f"{expert.prefix}.{name}" for name in found.rests]))
+        if not cited:
+            continue
+        claims.append(
+            Claim(
+                id=f"{expert.prefix}.{found.id}",
+                kind=f"{expert.prefix}.{found.kind}",
+                expert=expert,
+                dimension=plain_name(found.dimension),
+                side=SIDES[sign_of(points)],
+                strength=min(1.0, abs(points) * STRENGTH_OF_A_POINT),
+                says={locale: tell(found) for locale, tell in told.items()},
+                evidence=[item.id for item in cited],
+                as_of=max(item.as_of for item in cited),
+                reported=found.reported,
+            )
+        )
+    return claims
+
+
+def _cited(known: Mapping[str, Evidence], ids: Iterable[str]) -> Iterable[Evidence]:
+    """Each once; a series is all of its members."""
+    for id_ in dict.fromkeys(ids):
+        if id_ in known:
+            yield known[id_]
+        else:
+            yield from (item for member, item in known.items() if member.startswith(f"{id_}."))
+
 
 STRONGEST_ALONE = 0.5
 """On evidence that no rule judges."""
