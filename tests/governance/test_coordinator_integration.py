@@ -358,8 +358,8 @@ async def test_a_session_whose_model_departs_waits_for_a_person(database: Databa
 
 async def test_an_operator_may_trust_a_model_further(database: Database, hours):  # noqa: F811
     desk = departing(database, hours)
-    replaces = {"replaces": "risk.departs_from_rules"}
-    own = rule("payload.confidence < 0.1", id="house.trust", source="system", metadata=replaces)
+    instead = {"decision_types": ("verdict",), "metadata": {"replaces": "risk.departs_from_rules"}}
+    own = rule("payload.confidence < 0.1", id="house.trust", **instead)
     desk.governance.rulesets._shipped = (*desk.governance.book.read_shipped("default", [own]), own)
     assert (await desk.ask()).verdict["action"] == "BUY"
 
