@@ -345,6 +345,32 @@ async def test_a_purchase_that_the_rules_turn_into_a_hold_tells_no_entry_any_mor
         assert "35%" not in text.replace("35% →", "")
 
 
+async def test_a_session_whose_model_departs_waits_for_a_person(database: Database, hours):  # noqa: F811
+    desk = departing(database, hours)
+    with pytest.raises(SessionWaiting) as stopped:
+        await desk.ask()
+    assert "BUY" in stopped.value.details["reason"] and "HOLD" in stopped.value.details["reason"]
+    escalation_id = UUID(stopped.value.details["escalation_id"])
+    await desk.governance.escalations.reject(escalation_id, WORKSPACE, by="Li", reason="a planted text")
+    result = await desk.sessions.outcome(UUID(stopped.value.details["session_id"]), WORKSPACE)
+    assert (result.verdict, result.verdict_status) == (None, "failed")
+
+
+async def test_an_operator_may_trust_a_model_further(database: Database, hours):  # noqa: F811
+    desk = departing(database, hours)
+    instead = {"decision_types": ("verdict",), "metadata": {"replaces": "risk.departs_from_rules"}}
+    own = rule("payload.confidence < 0.1", id="house.trust", **instead)
+    desk.governance.rulesets._shipped = (*desk.governance.book.read_shipped("default", [own]), own)
+    assert (await desk.ask()).verdict["action"] == "BUY"
+
+
+def departing(database: Database, hours) -> Desk:  # noqa: F811
+    desk = Desk(database, hours)
+    departs = {"action": "HOLD", "confidence": 0.5}
+    desk.judge._answer = VERDICT | {"position_percent": 0.1, "engine": "llm", "departs": departs}
+    return desk
+
+
 async def test_whoever_asked_for_a_session_cannot_approve_what_it_waits_for(database: Database, hours):  # noqa: F811
     desk = Desk(database, hours, TestAPersonIsAsked.asks)
     with pytest.raises(SessionWaiting) as stopped:
