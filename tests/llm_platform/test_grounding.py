@@ -269,6 +269,11 @@ INVENTED = [
     ("a stop at 1.9k", ["1.9k"]),
     ("20% of it", ["20%"]),
     ("MA 12,3456", ["12", "3456"]),
+    # one or two digits are rounded, never cut
+    ("市盈率 23 倍", ["23 倍"]),
+    ("price of 17, then CNY 18", []),
+    ("ROE 0.1, 变动 -0.2 个百分点", []),
+    ("高点 19 元", ["19 元"]),
 ]
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -15,6 +16,7 @@ from moot.modules.market_data.infrastructure.demo.provider import DemoMarket
 from moot.modules.research.container import ResearchContainer
 from moot.modules.research.infrastructure.llm_analyst import OWN_NUMBERS
 from moot.shared.domain.claims import Claim
+from moot.shared.domain.errors import AppError
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.grounding import ground
@@ -77,12 +79,11 @@ class Planted:
 async def tell(companies: int, days_back: Sequence[int]) -> list[Told]:
     """The narratives and the claims of all experts, in both languages."""
     market = MarketData({Market.DEMO: DemoMarket(seed=7, clock=FixedClock(NOW))})
-    cases = product(range(1, companies + 1), days_back, ExpertType, LOCALES)
-    return [
-        told
-        for n, back, expert, locale in cases
-        for told in await _tell(market, f"9000{n:02}.DEMO", NOW - timedelta(days=back), expert, locale)
-    ]
+    told = []
+    for n, back, expert, locale in product(range(1, companies + 1), days_back, ExpertType, LOCALES):
+        with suppress(AppError):  # who is delisted, or has not published anything yet
+            told += await _tell(market, f"9000{n:02}.DEMO", NOW - timedelta(days=back), expert, locale)
+    return told
 
 
 async def _tell(

@@ -57,7 +57,7 @@ def ground(
 ) -> Grounding:
     """Check every number and URL that `texts` state.
 
-    A number holds if it is one of the evidence: rounded or cut to the decimals stated, its sign dropped, in another
+    A number holds if it is one of the evidence: rounded to the decimals stated or cut, its sign dropped, in another
     unit of the same kind, a fraction as a percentage. `given` is what else the writer was shown, `own` its own
     judgement in numbers. Not checked are dates, customary windows of time, small counts, and numbers in a name, such
     as MA20 or 600519.SH.
@@ -191,11 +191,16 @@ class _Sizes:
         self.kinds = {kind for kind, _ in self._sizes}
 
     def __contains__(self, number: Number) -> bool:
-        """Rounding moves a number by half a step of its last digit at most; cutting it off, by less than a step."""
+        """Rounding moves a number by half a step of its last digit at most; cutting it off, by less than a step.
+
+        A number of one or two digits is rounded: cut, it would stand for too many.
+        """
         step, slack = 10.0**-number.decimals * number.scale, number.size * 1e-9
         sizes = self._sizes.get((number.kind, number.sign), [])
         nearest = bisect_left(sizes, number.size - step / 2 - slack)
-        return nearest < len(sizes) and sizes[nearest] < number.size + max(slack, step - slack)
+        is_long = number.size >= 99.5 * step
+        most = max(slack, step - slack) if is_long else step / 2 + slack
+        return nearest < len(sizes) and sizes[nearest] <= number.size + most
 
 
 def _measure(item: Evidence) -> Iterator[Size]:
