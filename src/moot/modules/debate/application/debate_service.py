@@ -17,14 +17,16 @@ from moot.modules.debate.domain.debate import (
     combine,
     read_claims,
 )
-from moot.modules.debate.domain.reading import Reading
 from moot.modules.debate.domain.schemes import relate
-from moot.modules.debate.domain.telling import explain
+from moot.modules.debate.domain.telling import read_off
 from moot.shared.domain.claims import ArgumentGraph
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.messages import Message
 
 __all__ = ["DebateInput", "DebateOutcomeDTO", "ExpertSummary", "UnknownSignal"]
+
+WORDS = ("bull_case_summary", "bear_case_summary", "conflict_resolution", "narrative_report")
+"""What a narrator may put in its own."""
 
 
 class DebateService:
@@ -87,21 +89,12 @@ def _outcome(
     debate_input: DebateInput, argument: ArgumentGraph, bull: Turn, bear: Turn, speech: Speech
 ) -> DebateOutcomeDTO:
     """Read off the argument, whoever spoke; words are the speakers', and by rule where they left some unsaid."""
-    reading = Reading(argument, debate_input.evidence, debate_input.locale)
-    by_rule = explain(reading)
+    theses = {"bull": bull.core_thesis, "bear": bear.core_thesis}
+    read = read_off(argument, debate_input.evidence, debate_input.locale, **theses)
+    said = {name: getattr(speech, name) for name in WORDS if getattr(speech, name)}
     return DebateOutcomeDTO(
+        **read | said,
         symbol=debate_input.symbol,
-        direction=argument.direction,
-        confidence=argument.confidence,
-        bull_case=reading.plead_bull(bull.core_thesis),
-        bear_case=reading.plead_bear(bear.core_thesis),
-        risk_matrix=reading.list_risks(),
-        key_disagreements=reading.list_disagreements(),
-        conflict_resolution=speech.conflict_resolution or by_rule.conflict_resolution,
-        narrative_report=speech.narrative_report or by_rule.narrative_report,
-        bull_case_summary=speech.bull_case_summary,
-        bear_case_summary=speech.bear_case_summary,
-        argument=argument,
         evidence=debate_input.evidence,
         experts=list(debate_input.expert_summaries),
         engine="llm" if all(part.engine == "llm" for part in (bull, bear, speech)) else "rubric",

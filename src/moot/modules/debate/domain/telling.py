@@ -1,13 +1,15 @@
 """How an argument is told: which dimensions pulled how far, what decides it, and the whole of it in prose."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
-from moot.modules.debate.domain.debate import SAY, Speech
+from moot.modules.debate.domain.debate import SAY
 from moot.modules.debate.domain.reading import Reading, one_each
 from moot.modules.debate.domain.weighing import WEIGHTS
-from moot.shared.domain.claims import Relation, Side
+from moot.shared.domain.claims import ArgumentGraph, Relation, Side
+from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import ExpertType
-from moot.shared.domain.messages import Message
+from moot.shared.domain.messages import Locale, Message
 
 MOST_TOLD = 3
 WEIGHT_OF: Mapping[str, float] = {
@@ -15,8 +17,22 @@ WEIGHT_OF: Mapping[str, float] = {
 }
 
 
-def explain(reading: Reading) -> Speech:
-    return Speech(conflict_resolution=_resolve(reading), narrative_report=_narrate(reading))
+def read_off(
+    argument: ArgumentGraph, evidence: Sequence[Evidence], locale: Locale, *, bull: str = "", bear: str = ""
+) -> dict[str, Any]:
+    """All that an outcome says of its argument; `bull` and `bear` are theses that somebody put in words."""
+    reading = Reading(argument, evidence, locale)
+    return {
+        "direction": argument.direction,
+        "confidence": argument.confidence,
+        "bull_case": reading.plead_bull(bull),
+        "bear_case": reading.plead_bear(bear),
+        "risk_matrix": reading.list_risks(),
+        "key_disagreements": reading.list_disagreements(),
+        "conflict_resolution": _resolve(reading),
+        "narrative_report": _narrate(reading),
+        "argument": argument,
+    }
 
 
 def _resolve(reading: Reading) -> str:
