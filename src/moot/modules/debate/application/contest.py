@@ -5,7 +5,6 @@ from typing import Any
 
 from moot.modules.debate.domain.argument import close
 from moot.modules.debate.domain.debate import DebateOutcomeDTO
-from moot.modules.debate.domain.reading import Reading
 from moot.modules.debate.domain.telling import read_off
 from moot.modules.debate.domain.weighing import Weighing
 from moot.shared.domain.claims import ArgumentGraph, Claim, Move, Relation
@@ -21,7 +20,7 @@ def contest(outcome: Mapping[str, Any], moves: Sequence[Move], locale: Locale) -
     before = DebateOutcomeDTO.model_validate(outcome)
     argument = close(move_on(before.argument, moves, locale))
     kept = before.model_dump(include={"symbol", "evidence", "experts"})
-    again = read_off(Reading(argument, before.evidence, locale))
+    again = read_off(argument, before.evidence, locale)
     return DebateOutcomeDTO(**kept, **again, engine="rubric").model_dump(mode="json")
 
 

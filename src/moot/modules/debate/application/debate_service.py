@@ -17,7 +17,6 @@ from moot.modules.debate.domain.debate import (
     combine,
     read_claims,
 )
-from moot.modules.debate.domain.reading import Reading
 from moot.modules.debate.domain.schemes import relate
 from moot.modules.debate.domain.telling import read_off
 from moot.shared.domain.claims import ArgumentGraph
@@ -25,6 +24,9 @@ from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.messages import Message
 
 __all__ = ["DebateInput", "DebateOutcomeDTO", "ExpertSummary", "UnknownSignal"]
+
+WORDS = ("bull_case_summary", "bear_case_summary", "conflict_resolution", "narrative_report")
+"""What a narrator may put in its own."""
 
 
 class DebateService:
@@ -87,9 +89,11 @@ def _outcome(
     debate_input: DebateInput, argument: ArgumentGraph, bull: Turn, bear: Turn, speech: Speech
 ) -> DebateOutcomeDTO:
     """Read off the argument, whoever spoke; words are the speakers', and by rule where they left some unsaid."""
-    reading = Reading(argument, debate_input.evidence, debate_input.locale)
+    theses = {"bull": bull.core_thesis, "bear": bear.core_thesis}
+    read = read_off(argument, debate_input.evidence, debate_input.locale, **theses)
+    said = {name: getattr(speech, name) for name in WORDS if getattr(speech, name)}
     return DebateOutcomeDTO(
-        **read_off(reading, bull=bull.core_thesis, bear=bear.core_thesis, speech=speech),
+        **read | said,
         symbol=debate_input.symbol,
         evidence=debate_input.evidence,
         experts=list(debate_input.expert_summaries),

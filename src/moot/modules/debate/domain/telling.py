@@ -1,14 +1,15 @@
 """How an argument is told: which dimensions pulled how far, what decides it, and the whole of it in prose."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from moot.modules.debate.domain.debate import SAY, Speech
+from moot.modules.debate.domain.debate import SAY
 from moot.modules.debate.domain.reading import Reading, one_each
 from moot.modules.debate.domain.weighing import WEIGHTS
-from moot.shared.domain.claims import Relation, Side
+from moot.shared.domain.claims import ArgumentGraph, Relation, Side
+from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import ExpertType
-from moot.shared.domain.messages import Message
+from moot.shared.domain.messages import Locale, Message
 
 MOST_TOLD = 3
 WEIGHT_OF: Mapping[str, float] = {
@@ -17,24 +18,20 @@ WEIGHT_OF: Mapping[str, float] = {
 
 
 def read_off(
-    reading: Reading, *, bull: str = "", bear: str = "", speech: Speech | None = None
+    argument: ArgumentGraph, evidence: Sequence[Evidence], locale: Locale, *, bull: str = "", bear: str = ""
 ) -> dict[str, Any]:
-    """All of an outcome that follows from its argument. `bull` and `bear` are theses, `speech` is what somebody told
-    of it; what nobody said is said by rule.
-    """
-    told = speech or Speech()
+    """All that an outcome says of its argument; `bull` and `bear` are theses that somebody put in words."""
+    reading = Reading(argument, evidence, locale)
     return {
-        "argument": reading.argument,
-        "direction": reading.argument.direction,
-        "confidence": reading.argument.confidence,
+        "direction": argument.direction,
+        "confidence": argument.confidence,
         "bull_case": reading.plead_bull(bull),
         "bear_case": reading.plead_bear(bear),
         "risk_matrix": reading.list_risks(),
         "key_disagreements": reading.list_disagreements(),
-        "conflict_resolution": told.conflict_resolution or _resolve(reading),
-        "narrative_report": told.narrative_report or _narrate(reading),
-        "bull_case_summary": told.bull_case_summary,
-        "bear_case_summary": told.bear_case_summary,
+        "conflict_resolution": _resolve(reading),
+        "narrative_report": _narrate(reading),
+        "argument": argument,
     }
 
 
