@@ -74,7 +74,7 @@ def leave_experts_to_rules(body: dict[str, Any]) -> Say:
     return answer if speaks else Say("no JSON at all")
 
 
-@pytest.mark.parametrize("model", [careful, repeat, leave_experts_to_rules], ids=lambda model: model.__name__)
+@pytest.mark.parametrize("model", [repeat, leave_experts_to_rules], ids=lambda model: model.__name__)
 @pytest.mark.parametrize("locale", LOCALES)
 async def test_no_words_from_outside_and_no_raw_data_reach_debaters_or_judge(
     planted, llm_server: LLMServer, home, clock, locale, model

@@ -6,6 +6,10 @@ from typing import Any
 
 from tests.fakes.llm_server import Say
 
+ON_THE_TABLE = r"^- (\S+) \| {side} \| [^|]+ \| (\S+) \| .+ \| [^|]+[:：]\s?(\w+\.\w+)"
+"""A claim that rests on figures: its id, its dimension and the first of them."""
+SIDES = {"bull": ("for buying|支持买入", "against buying|反对买入")}
+SIDES["bear"] = SIDES["bull"][::-1]
 SENTENCE = {
     True: "证据相互印证，结论稳健，仍需留意风险与数据缺口，置信度随证据一致而定。",
     False: "The evidence points one way and the conclusion rests on it; risks and gaps in the data remain. ",
@@ -19,10 +23,6 @@ OWN = {
     "financial_score": 60,
 }
 PREFERRED = {"BULLISH", "HOLD", "Favorable (有利)"}
-ON_THE_TABLE = r"^- (\S+) \| {side} \| [^|]+ \| (\S+) \| .+ \| [^|]+[:：]\s?(\w+\.\w+)"
-"""A claim that rests on figures: its id, its dimension and the first of them."""
-SIDES = {"bull": ("for buying|支持买入", "against buying|反对买入")}
-SIDES["bear"] = SIDES["bull"][::-1]
 
 
 def careful(body: dict[str, Any]) -> Say:
