@@ -49,7 +49,9 @@ async def test_the_sizing_says_how_long_it_takes_to_sell_and_in_which_lots():
     ("symbol", "lot"), [("600519.SH", 100), ("688981.SH", 200), ("300750.SZ", 100), ("AAPL", 1)]
 )
 async def test_lots_are_those_of_the_exchange(symbol, lot):
-    assert (await rule(symbol=symbol)).sizing.lot == lot
+    verdict = await rule(symbol=symbol)
+    assert verdict.sizing.lot == lot
+    assert (f"at least {lot} shares" in verdict.entry_strategy) is (lot > 1)
 
 
 @pytest.mark.parametrize(

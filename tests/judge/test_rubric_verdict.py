@@ -50,7 +50,7 @@ async def test_a_purchase_names_its_prices_as_numbers_and_in_words():
     verdict = await rule(evidence=PRICED)
     assert verdict.levels.model_dump() == {"entry": 10.0, "stop": 9.0, "target": 12.2}
     assert verdict.entry_strategy == (
-        "Build the position in parts, up to 4% of capital, in lots of 100 shares. Reference price 10.00."
+        "Build the position in parts, up to 4% of capital, in orders of at least 100 shares. Reference price 10.00."
     )
     assert verdict.stop_loss == "Leave on a close below 9.00."
     assert verdict.take_profit == "Take profit in parts around 12.20."

@@ -27,7 +27,7 @@ def compare(judge_input: JudgeInput) -> Since | None:
     if before is None:
         return None
     moved = sorted(_movements(judge_input), key=lambda m: (-abs(_step(m)), m.claim))
-    told = before.model_dump(exclude={"claims"})
+    told = before.model_dump(include=set(Since.model_fields))
     return Since(**told, moved=moved[:MOST_MOVED])
 
 

@@ -36,7 +36,8 @@ def join_sentences(sentences: Iterable[Message | None], locale: Locale) -> str:
 def word_ruling(ruled: Decision) -> dict[str, Message]:
     """What to do."""
     action, levels = ruled.action, ruled.levels
-    lots = SAY("lots", lot=ruled.sizing.lot) if ruled.sizing and ruled.sizing.lot else ""
+    lot = ruled.sizing.lot if ruled.sizing else None
+    lots = SAY("lots", lot=lot) if lot and lot > 1 else ""
     at = _word("at", "at", levels.entry)
     return {
         "entry_strategy": SAY(f"entry.{action}", position=ruled.position, lots=lots, at=at),
