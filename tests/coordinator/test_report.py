@@ -211,7 +211,7 @@ class TestTheRest:
         report = render_report(a_result(argued(), "zh-CN"))
         assert report.startswith("# 研究报告：Mirage Hill（900001.DEMO）\n\n**买入** · 仓位 20%\n\n")
         assert "| **技术分析师 · 趋势** | +0.60 |" in report
-        assert "|  | **技术分析师** | 看多，置信度 80% |" in report
+        assert "|  | **技术分析师** | 看多 80% |" in report
         assert "25 亿元" in report
         assert re.search("BULLISH|BUY|HOLD|technical_analyst", report) is None
 

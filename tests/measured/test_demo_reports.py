@@ -29,8 +29,8 @@ SCALES = {"亿": 1e8, "万": 1e4, "billion": 1e9, "million": 1e6}
 NUMBER = re.compile(rf"([-+]?\d[\d,]*)(\.\d+)? ?({'|'.join(SCALES)})?")
 QUOTED = re.compile(r"《.*》|“.*”")
 """What others wrote is in their language and their units."""
-APART = re.compile(r"`[^`]*`|\[\d+\]|\d{4}-\d\d-\d\d|\d{4}Q\d|^\| \d+ |\w+://\S+|\d+ 年期", re.MULTILINE)
-"""Names of claims, places in a table, days, quarters, addresses, and terms that English spells out."""
+APART = re.compile(r"`[^`]*`|\[\d+\]|\d{4}-\d\d-\d\d|\d{4}Q\d|^\| \d+ |\w+://\S+", re.MULTILINE)
+"""Names of claims, places in a table, days, quarters and addresses."""
 
 
 Pairs = list[list[ResearchResult]]

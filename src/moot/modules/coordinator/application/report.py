@@ -143,7 +143,10 @@ class Report(Writer):
         yield list_lines(self.told.each(self.case.verdict.get("risk_warnings", [])))
 
     def _risk(self, row: Data) -> list[str]:
-        risk = self.told.once(row["risk"]) or self.told.refer(row["risk"])
+        about = (
+            self.say.dimension(c) for c in self.case.claims.values() if c.text(self.say.locale) in row["risk"]
+        )
+        risk = f"{next(about, '')} {self.told.once(row['risk']) or self.told.refer(row['risk'])}".lstrip()
         levels = (self.say.literal(row[name]) for name in ("probability", "impact"))
         return [risk, *levels, self.told.once(row["mitigation"])]
 

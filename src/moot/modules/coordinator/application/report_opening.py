@@ -54,15 +54,18 @@ class Writer:
 
     def __init__(self, case: Case, say: Wording, pen: Pen, spell: Callable[[str], str] = escape) -> None:
         self.case, self.say, self.pen, self.spell = case, say, pen, spell
-        claims = case.claims.values()
-        names = {c.text(say.locale): f"{spell(say.dimension(c))} {name_claim(c.id)}" for c in claims}
-        self.told = Told(names, spell)
+        claims = reversed(
+            case.claims.values()
+        )  # two that say the same are one to the reader, named for the first
+        self.names = {claim.text(say.locale): name_claim(claim.id) for claim in claims}
+        self.told = Told(self.names, spell)
 
     def state(self, claim: Claim) -> str:
         return f"{self.weigh(claim)} · {self.quote(claim)} {name_claim(claim.id)}"
 
     def quote(self, claim: Claim) -> str:
-        words = self.spell(claim.text(self.say.locale))
+        text = claim.text(self.say.locale)
+        words = self.spell(text) if self.names[text] == name_claim(claim.id) else self.names[text]
         return self.say("report.reported", words=words) if claim.reported else words
 
     def weigh(self, claim: Claim) -> str:
