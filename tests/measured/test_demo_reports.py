@@ -33,6 +33,8 @@ APART = re.compile(r"`[^`]*`|\[\d+\]|\d{4}-\d\d-\d\d|\d{4}Q\d|^\| \d+ |\w+://\S+
 """Names of claims, places in a table, days, quarters and addresses."""
 
 
+TABLED = re.compile(r"^\| \d+ \|.*|^(?:Data used|所用数据).*|^## (?:On the record|记录)(?s:.*)", re.MULTILINE)
+"""The table of numbers, and what is no finding: how old the data are, and the record."""
 Pairs = list[list[ResearchResult]]
 
 
@@ -89,9 +91,8 @@ def test_every_number_is_in_the_evidence_or_the_verdicts_own(pairs: Pairs) -> No
             for part in data
         ]
         inside = [part["result"]["confidence_score"] for part in data if "result" in part]
-        prose = APART.sub(" ", render_report(result).partition("## On the record")[0].partition("## 记录")[0])
-        ages = re.compile(r"(Data used|所用数据).*")
-        found = ground([ages.sub("", prose)], evidence, own=[*floats([own, closes, scores, inside])])
+        prose = APART.sub(" ", TABLED.sub("", render_report(result)))
+        found = ground([prose], evidence, own=[*floats([own, closes, scores, inside])])
         assert found.checked > 50
         offenders += [(result.symbol, f"{result.as_of:%Y-%m-%d}", said) for said in found.offenders]
     assert offenders == []
