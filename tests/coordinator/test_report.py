@@ -199,7 +199,7 @@ class TestTheRest:
         assert "| 3 | Event 1 | demo://n/1 | 2026-06-30 | `technical.event.1` |" in report
 
     def test_names_a_risk_that_is_a_claim_by_its_id(self) -> None:
-        assert "| Momentum `technical.profit`. | high | low | Wait. |" in render_report(a_result(argued()))
+        assert "| Momentum: `technical.profit`. | high | low | Wait. |" in render_report(a_result(argued()))
 
     def test_has_the_words_of_a_model_and_not_those_of_rules(self) -> None:
         parts = argued()
@@ -211,7 +211,7 @@ class TestTheRest:
         report = render_report(a_result(argued(), "zh-CN"))
         assert report.startswith("# 研究报告：Mirage Hill（900001.DEMO）\n\n**买入** · 仓位 20%\n\n")
         assert "| **技术分析师 · 趋势** | +0.60 |" in report
-        assert "|  | **技术分析师** | 看多，置信度 80% |" in report
+        assert "|  | **技术分析师** | 看多 80% |" in report
         assert "25 亿元" in report
         assert re.search("BULLISH|BUY|HOLD|technical_analyst", report) is None
 

@@ -1,6 +1,6 @@
 """Reports on the demo market: nothing twice, no number from nowhere, the same in both languages.
 
-Two companies on two days; `MOOT_TEST_REPORTS=all` takes twelve on ten.
+Two companies on two days; `MOOT_TEST_REPORTS=all` takes all on ten, but for the one that was delisted before.
 """
 
 import asyncio
@@ -23,16 +23,18 @@ from moot.shared.infrastructure.settings import Settings
 from tests.coordinator.test_report import sentences
 
 ALL = os.environ.get("MOOT_TEST_REPORTS") == "all"
-SYMBOLS = [f"9000{n:02}.DEMO" for n in range(1, 13 if ALL else 3)]
+SYMBOLS = [f"9000{n:02}.DEMO" for n in range(1, 13 if ALL else 3) if n != 7]
 DAYS = [date(2026, 6, 26) - timedelta(days=61 * n) for n in range(10 if ALL else 2)]
 SCALES = {"亿": 1e8, "万": 1e4, "billion": 1e9, "million": 1e6}
 NUMBER = re.compile(rf"([-+]?\d[\d,]*)(\.\d+)? ?({'|'.join(SCALES)})?")
 QUOTED = re.compile(r"《.*》|“.*”")
 """What others wrote is in their language and their units."""
-APART = re.compile(r"`[^`]*`|\[\d+\]|\d{4}-\d\d-\d\d|\d{4}Q\d|^\| \d+ |\w+://\S+|\d+ 年期", re.MULTILINE)
-"""Names of claims, places in a table, days, quarters, addresses, and terms that English spells out."""
+APART = re.compile(r"`[^`]*`|\[\d+\]|\d{4}-\d\d-\d\d|\d{4}Q\d|^\| \d+ |\w+://\S+", re.MULTILINE)
+"""Names of claims, places in a table, days, quarters and addresses."""
 
 
+TABLED = re.compile(r"^\| \d+ \|.*|^(?:Data used|所用数据).*|^## (?:On the record|记录)(?s:.*)", re.MULTILINE)
+"""The table of numbers, and what is no finding: how old the data are, and the record."""
 Pairs = list[list[ResearchResult]]
 
 
@@ -61,14 +63,14 @@ def floats(value: Any) -> Iterator[float]:
         yield from (value, 100 * value)
 
 
-def amounts(report: str) -> list[tuple[float, float]]:
-    """The numbers of a report in order of size, each with half a step of its last digit."""
-    found = []
+def amounts(report: str) -> set[tuple[float, float]]:
+    """The numbers of a report, each with half a step of its last digit."""
+    found = set()
     for whole, decimals, unit in NUMBER.findall(APART.sub(" ", QUOTED.sub(" ", report))):
         scale = SCALES.get(unit, 1.0)
         step = 10.0 ** -max(0, len(decimals) - 1) * scale
-        found.append((float(whole.replace(",", "") + decimals) * scale, 0.51 * step))
-    return sorted(found)
+        found.add((float(whole.replace(",", "") + decimals) * scale, 0.51 * step))
+    return found
 
 
 def test_no_long_sentence_stands_twice(pairs: Pairs) -> None:
@@ -89,21 +91,20 @@ def test_every_number_is_in_the_evidence_or_the_verdicts_own(pairs: Pairs) -> No
             for part in data
         ]
         inside = [part["result"]["confidence_score"] for part in data if "result" in part]
-        prose = APART.sub(" ", render_report(result).partition("## On the record")[0].partition("## 记录")[0])
-        ages = re.compile(r"(Data used|所用数据).*")
-        found = ground([ages.sub("", prose)], evidence, own=[*floats([own, closes, scores, inside])])
+        prose = APART.sub(" ", TABLED.sub("", render_report(result)))
+        found = ground([prose], evidence, own=[*floats([own, closes, scores, inside])])
         assert found.checked > 50
         offenders += [(result.symbol, f"{result.as_of:%Y-%m-%d}", said) for said in found.offenders]
     assert offenders == []
 
 
 def test_both_languages_say_the_same_numbers(pairs: Pairs) -> None:
-    other = []
+    """Billions are rounded otherwise than 亿, and what two claims say alike in one language stands there once."""
     for pair in pairs:
         chinese, english = (amounts(render_report(result)) for result in pair)
-        assert len(chinese) == len(english), pair[0].symbol
-        other += [(a, b) for (a, s), (b, t) in zip(chinese, english, strict=True) if abs(a - b) > max(s, t)]
-    assert other == []
+        for said, elsewhere in ((chinese, english), (english, chinese)):
+            lone = [a for a, s in said if not any(abs(a - b) <= max(s, t) for b, t in elsewhere)]
+            assert lone == [], (pair[0].symbol, pair[0].as_of)
 
 
 def test_an_english_report_has_no_chinese_in_it(pairs: Pairs) -> None:

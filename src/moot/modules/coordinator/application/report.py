@@ -143,9 +143,11 @@ class Report(Writer):
         yield list_lines(self.told.each(self.case.verdict.get("risk_warnings", [])))
 
     def _risk(self, row: Data) -> list[str]:
-        risk = self.told.once(row["risk"]) or self.told.refer(row["risk"])
+        """A risk that is a claim goes by what it is about and its id."""
+        claims, risk = self.case.claims.values(), self.told.once(row["risk"]) or self.told.refer(row["risk"])
+        about = next((self.say.dimension(c) for c in claims if c.text(self.say.locale) in row["risk"]), "")
         levels = (self.say.literal(row[name]) for name in ("probability", "impact"))
-        return [risk, *levels, self.told.once(row["mitigation"])]
+        return [self.item(escape(about), risk) if about else risk, *levels, self.told.once(row["mitigation"])]
 
     def _words(self) -> Iterator[str]:
         """What models said in their own words, and rules before claims were kept."""

@@ -1,7 +1,7 @@
 """The first page of a report: what, how sure, at which price; why, what decides it and what would change it."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from moot.modules.coordinator.application.report_case import MOST_DECISIVE, Case, Data
 from moot.modules.coordinator.application.report_page import BREAK, Pen
@@ -11,17 +11,15 @@ from moot.shared.domain.claims import Claim
 from moot.shared.domain.markdown import escape
 
 LEVELS = ("entry_strategy", "stop_loss", "take_profit", "time_horizon")
+DRAWN = {"stop": "stop_loss", "target": "take_profit"}
 MOST_MOVED = 5
 UNSAFE = re.compile(r"[^\w.:-]")
 
 
 def name_company(case: Case, say: Wording, spell: Callable[[str], str] = escape) -> str:
     """By its name, where an expert was told it."""
-    return (
-        say("report.company", name=spell(case.name), symbol=case.result.symbol)
-        if case.name
-        else case.result.symbol
-    )
+    symbol = case.result.symbol
+    return say("report.company", name=spell(case.name), symbol=symbol) if case.name else symbol
 
 
 def name_claim(id_: str) -> str:
@@ -40,9 +38,8 @@ def tell_ruling(result: ResearchResult, say: Wording, spell: Callable[[str], str
     if verdict is None:
         status = say.literal(result.verdict_status)
         return say("report.no_verdict", status=status, reason=spell(result.reason or ""))
-    parts = [
-        say("report.ruling", action=say.literal(verdict["action"]), position=verdict["position_percent"])
-    ]
+    action, position = say.literal(verdict["action"]), verdict["position_percent"]
+    parts = [say("report.ruling", action=action, position=position)]
     if forecast := verdict.get("forecast"):
         parts.append(say("report.forecast", **{**forecast, "benchmark": spell(forecast["benchmark"])}))
     else:
@@ -57,16 +54,18 @@ class Writer:
 
     def __init__(self, case: Case, say: Wording, pen: Pen, spell: Callable[[str], str] = escape) -> None:
         self.case, self.say, self.pen, self.spell = case, say, pen, spell
-        names = {
-            c.text(say.locale): f"{spell(say.dimension(c))} {name_claim(c.id)}" for c in case.claims.values()
-        }
-        self.told = Told(names, spell)
+        claims = reversed(
+            case.claims.values()
+        )  # two that say the same are one to the reader, named for the first
+        self.names = {claim.text(say.locale): name_claim(claim.id) for claim in claims}
+        self.told = Told(self.names, spell)
 
     def state(self, claim: Claim) -> str:
         return f"{self.weigh(claim)} · {self.quote(claim)} {name_claim(claim.id)}"
 
     def quote(self, claim: Claim) -> str:
-        words = self.spell(claim.text(self.say.locale))
+        text = claim.text(self.say.locale)
+        words = self.spell(text) if self.names[text] == name_claim(claim.id) else self.names[text]
         return self.say("report.reported", words=words) if claim.reported else words
 
     def weigh(self, claim: Claim) -> str:
@@ -94,52 +93,38 @@ class Writer:
 
     def rule(self) -> list[str]:
         """The verdict, in the words of whoever gave it, if they found any."""
-        ruling, headline = (
-            tell_ruling(self.case.result, self.say, self.spell),
-            self.case.verdict.get("headline"),
-        )
-        briefly = " · ".join(ruling.split(" · ")[:2])
-        return [briefly, self.told.once(headline)] if headline else [ruling]
+        ruling = tell_ruling(self.case.result, self.say, self.spell)
+        headline = self.told.once(self.case.verdict.get("headline", ""))
+        return [" · ".join(ruling.split(" · ")[:2]), headline] if headline else [ruling]
 
     def draw_prices(self) -> list[str]:
         """The chart and what it shows, if there are prices."""
         days = self.case.prices
         if not days:
             return []
-        known, names = self.case.verdict.get("levels") or {}, {"stop": "stop_loss", "target": "take_profit"}
-        levels = {
-            self.say(f"report.{name}"): known[level] for level, name in names.items() if known.get(level)
-        }
-        drawn = self.pen.chart(days, levels)
+        known = self.case.verdict.get("levels") or {}
+        levels = {self.say(f"report.{key}"): known[name] for name, key in DRAWN.items() if known.get(name)}
+        first, last = (self.spell(days[place][0]) for place in (0, -1))
         low, high = (self.say.value(end(close for _, close in days), "CNY") for end in (min, max))
-        return [
-            drawn,
-            self.say(
-                "report.prices",
-                first=self.spell(days[0][0]),
-                last=self.spell(days[-1][0]),
-                low=low,
-                high=high,
-            ),
-        ]
+        told = self.say("report.prices", first=first, last=last, low=low, high=high)
+        return [self.pen.chart(days, levels), told]
 
     def explain(self) -> dict[str, list[str]]:
         """Why, and what follows, by the name of each part; a part without lines is left out."""
-        verdict, once = self.case.verdict, self.told.once
+        verdict = self.case.verdict
         parts = {
             "why": [*map(self.state, self.case.reasons), *self._reasoning()],
             "decisive": list(self._decisive()),
             "would_change": self.told.each(verdict.get("would_change", [])),
-            "levels": [
-                self.item(self.say(f"report.{part}"), once(verdict[part])) for part in LEVELS if verdict
-            ],
-            "next_dates": [
-                self.item(str(at["day"]), once(at["what"])) for at in verdict.get("next_dates", [])
-            ],
+            "levels": self._items((self.say(f"report.{part}"), verdict.get(part, "")) for part in LEVELS),
+            "next_dates": self._items((str(at["day"]), at["what"]) for at in verdict.get("next_dates", [])),
             "since": list(self._since(verdict["since"])) if verdict.get("since") else [],
             "advice": self.told.each([verdict.get("advice") or ""]),
         }
         return {name: lines for name, lines in parts.items() if lines}
+
+    def _items(self, told: Iterable[tuple[str, str]]) -> list[str]:
+        return [self.item(name, words) for name, said in told if (words := self.told.once(said))]
 
     def _reasoning(self) -> list[str]:
         """What a model says beside the claims, or a judge who had none."""
@@ -149,11 +134,8 @@ class Writer:
     def _decisive(self) -> Iterator[str]:
         found, reasons = self.case.decisive, self.case.reasons
         for claim in found[:MOST_DECISIVE]:
-            if claim in reasons:
-                again = self.say("report.reason", number=reasons.index(claim) + 1)
-                yield f"{self.weigh(claim)} · {again} {name_claim(claim.id)}"
-            else:
-                yield self.state(claim)
+            again = claim in reasons and self.say("report.reason", number=reasons.index(claim) + 1)
+            yield f"{self.weigh(claim)} · {again} {name_claim(claim.id)}" if again else self.state(claim)
         if len(found) > MOST_DECISIVE:
             yield self.say("report.more_decisive", count=len(found) - MOST_DECISIVE)
 
@@ -162,7 +144,5 @@ class Writer:
         yield self.say("report.before", day=day, action=was, confidence=since["confidence"])
         for moved in since["moved"][:MOST_MOVED]:
             words = self.told.once(moved["says"]) if moved["after"] is None else ""
-            pulls = [
-                f"{moved[when]:+.2f}" if moved[when] is not None else "—" for when in ("before", "after")
-            ]
+            pulls = ("—" if pull is None else f"{pull:+.2f}" for pull in (moved["before"], moved["after"]))
             yield self.item(words or name_claim(moved["claim"]), " → ".join(pulls))

@@ -17,7 +17,7 @@ HUNDRED_MILLION = 1e8
 LARGE = 1e6
 """Yuan from which on a price is an amount."""
 SENTENCE = re.compile(r".+?(?:[。！？；\n]|[.!?;](?=\s)|$)\s*", re.DOTALL)
-LONG = 20
+LONG = 10
 """Characters from which on a sentence is noticed when it comes again."""
 
 
