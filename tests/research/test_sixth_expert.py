@@ -86,9 +86,7 @@ def test_the_debate_weighs_it_by_name_and_knows_what_to_do_about_its_risk(served
     assert outcome["experts"] == [SIXTH, "valuation_modeler"]
     assert "liquidity.trading" in outcome["argument"]["dimensions"]
     assert "liquidity.volume" in outcome["argument"]["strengths"]
-    mitigations = [
-        row["mitigation"] for row in outcome["risk_matrix"] if "shares were traded" in row["risk"]
-    ]
+    mitigations = [row["mitigation"] for row in outcome["risk_matrix"] if "shares were traded" in row["risk"]]
     assert mitigations == ["Trade in small lots."]
 
 
