@@ -217,7 +217,7 @@ def bound(judge_input: JudgeInput, verdict: VerdictDTO) -> VerdictDTO:
     if refusal is None:
         return verdict
     was, locale = verdict.model_dump(mode="json"), judge_input.locale
-    held = restate(was, was | {"action": "HOLD"}, locale)
+    held = restate(was, was | {"action": "HOLD", "departs": None}, locale)
     return VerdictDTO(**held | {"warnings": [*verdict.warnings, refusal.in_locale(locale)]})
 
 

@@ -137,7 +137,6 @@ def _read(item: NewsItem, category: Category, case: Case) -> Event:
     published = case.symbol.local_date(item.available_at)
     text = f"{item.title} {item.title_en or ''}".lower()
     weight = (category.weight or UNREAD_WEIGHT) * 0.5 ** ((case.today - published).days / HALF_LIFE_DAYS)
-    titles = {locale: item.title if locale == "zh-CN" else item.title_en or item.title for locale in LOCALES}
     decided = not any(word in text for word in event_table().tentative)
     return Event(
         available_at=item.available_at,
@@ -145,8 +144,8 @@ def _read(item: NewsItem, category: Category, case: Case) -> Event:
         url=item.url,
         kind=item.kind,
         published=published,
-        title=titles[case.locale],
-        titles=titles,
+        title=_titles(item)[case.locale],
+        titles=_titles(item),
         # news about a company is sorted by what happened, other news by whom it is about
         topic=category.topic if item.symbol else "industry" if item.industry else "sentiment",
         category=category.id,
@@ -155,6 +154,10 @@ def _read(item: NewsItem, category: Category, case: Case) -> Event:
         weight=round(weight, 2),
         points=round(category.polarity * weight, 2),
     )
+
+
+def _titles(item: NewsItem) -> dict[Locale, str]:
+    return {locale: item.title if locale == "zh-CN" else item.title_en or item.title for locale in LOCALES}
 
 
 def balance(events: Sequence[Event]) -> float | None:

@@ -194,9 +194,11 @@ def _round(value: float) -> float:
 
 
 def _levels(high: Series, low: Series, price: float, atr: float) -> dict[str, Any]:
-    """Swing lows below and swing highs above the price, nearest first; and the one that counts on each side."""
+    """Swing lows below and swing highs above the price, nearest first; and the one that counts on each side. What an
+    ordinary day can reach refutes nothing: levels are a day's range apart, and from the price.
+    """
     lows, highs = _turns(low, talib.MIN), _turns(high, talib.MAX)
-    noise = max(atr / 2, CENT)
+    noise = max(atr, CENT)
     supports = _outward(sorted(lows[lows < price].tolist(), reverse=True), price, noise)
     resistances = _outward(sorted(highs[highs > price].tolist()), price, noise)
     reach = max(PROJECTED_ATRS * atr, LEAST_REACH * price)
