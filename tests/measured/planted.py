@@ -28,6 +28,7 @@ NOW = datetime(2026, 6, 30, 10, tzinfo=UTC)
 LIMITS = (20, 40, 50, 60, 75, 90)
 """Scores at which a rubric's grade would be another: its own, and no evidence."""
 
+FEW = 5
 STATED = re.compile(
     r"""
     (?<![\w.\-/年月第])
@@ -222,15 +223,15 @@ def _swap(told: Told, found: list[Number], random: Random) -> Iterator[Planted]:
 
 def _mistake(told: Told, found: list[Number], others: Sequence[Told], random: Random) -> Iterator[Planted]:
     """The figure that another company has in the same place."""
+    alike = [
+        o for o in others if (o.expert, o.locale) == (told.expert, told.locale) and o.symbol != told.symbol
+    ]
     choices = []
-    for other in others:
-        if (other.expert, other.locale) == (told.expert, told.locale) and other.symbol != told.symbol:
-            for number in found:
-                before = told.text[max(0, number.start() - 8) : number.start()]
-                match = next(
-                    (n for n in STATED.finditer(other.text) if other.text[: n.start()].endswith(before)), None
-                )
-                if match and not _still_right(told, number, match.group()):
-                    choices.append((number, match.group()))
+    for other, number in product(random.sample(alike, min(len(alike), FEW)), found):
+        before = told.text[max(0, number.start() - 8) : number.start()]
+        there = (n.group() for n in STATED.finditer(other.text) if other.text[: n.start()].endswith(before))
+        figure = next(there, None)
+        if figure and not _still_right(told, number, figure):
+            choices.append((number, figure))
     if choices:
         yield _replace(told, "company", *random.choice(choices))
