@@ -262,6 +262,7 @@ async def test_on_the_command_line(home, monkeypatch):
     )
     assert (seen.returncode, seen.stderr) == (0, "")
     assert "What if: 900001.DEMO" in seen.stdout
+    assert "(weight of the argument 0." in seen.stdout
     lines = {line.split()[0]: line.split()[1:3] for line in seen.stdout.splitlines() if "." in line[:30]}
     assert lines["valuation.graham"][1] == "—"
     assert lines["valuation.peg"][1] == "0.100"

@@ -115,7 +115,8 @@ def _show_contest(found: ContestResult) -> None:
 def _rule(standing: Standing, wording: Wording) -> str:
     if standing.action is None:
         return wording.literal(standing.verdict_status or "failed")
-    return f"{wording.literal(standing.action)} {standing.confidence:.0%}"
+    told = {"action": wording.literal(standing.action), "weight": f"{standing.confidence:.2f}"}
+    return say("contest.ruled", **told)
 
 
 def _shift_fields(name: str) -> list[Field]:
