@@ -15,7 +15,8 @@ from moot.shared.domain.experts import VIEW, Direction, ExpertType
 
 UNDECIDED = 0.5
 """How strong the motion is before anybody has spoken."""
-NEUTRAL_BAND = 0.1
+NEUTRAL_BAND = 0.2
+"""Conviction below which nobody should act, so that it is no direction."""
 DOUBT_OF_A_SILENT_EXPERT = 1 / len(ExpertType)
 """All that it could have said: no set of voices is bolder than the panel they are of."""
 STILL = 1e-12

@@ -14,6 +14,7 @@ ACTION_FOR: dict[Direction, Action] = {"BULLISH": "BUY", "BEARISH": "SELL", "NEU
 ENOUGH_TO_ACT = 0.2
 ENOUGH_TO_STAY = 0.15
 """Conviction that opens a case, and the lesser one that keeps it open: small movements do not flip a verdict."""
+NOTICEABLE = 0.1
 CAP = 0.3
 RISK_SHARE = {"low": 0.5, "medium": 1.0, "high": 1.0}
 """Of the cap, by how much risk the holder bears; nobody's appetite raises it."""
@@ -72,13 +73,18 @@ def decide(judge_input: JudgeInput) -> Decision:
 
 
 def _follow(judge_input: JudgeInput) -> tuple[Action, Message]:
-    action, before = ACTION_FOR[judge_input.direction], judge_input.previous
-    if action == "HOLD" or judge_input.conviction >= ENOUGH_TO_ACT:
+    action, before, conviction = (
+        ACTION_FOR[judge_input.direction],
+        judge_input.previous,
+        judge_input.conviction,
+    )
+    if action != "HOLD" and conviction >= ENOUGH_TO_ACT:
         return action, SAY(f"why.{action}")
-    if before and before.action == action and judge_input.conviction >= ENOUGH_TO_STAY:
+    leaning: Action = "BUY" if judge_input.lean > 0 else "SELL"
+    if before and before.action == leaning and conviction >= ENOUGH_TO_STAY:
         bounds = {"enter": 0.5 + ENOUGH_TO_ACT / 2, "stay": 0.5 + ENOUGH_TO_STAY / 2}
-        return action, SAY("why.kept", action=SAY(f"action.{action}"), **bounds)
-    return "HOLD", SAY("why.weak")
+        return leaning, SAY("why.kept", action=SAY(f"action.{leaning}"), **bounds)
+    return "HOLD", SAY("why.weak" if conviction >= NOTICEABLE else "why.HOLD")
 
 
 def refuse_purchase(levels: Levels, position: float) -> Message | None:
