@@ -127,16 +127,15 @@ async def test_what_would_change_it_are_the_stop_and_the_decisive_claims(lean, s
     assert f"{verdict.levels.stop:.2f}" == stop
     assert said in verdict.would_change[0]
     assert stop in verdict.stop_loss
-    assert verdict.would_change[1] == (
-        "The direction would change if this no longer held: “The claim technical.rsi holds”."
-    )
+    assert verdict.would_change[1] == "The direction would change without the claim that decides it (Trend)."
     assert len(verdict.would_change) == 2
 
 
-async def test_of_many_decisive_claims_three_are_named_and_the_rest_are_counted():
+async def test_decisive_claims_are_told_by_what_they_are_about_each_once():
     claims = [claim(f"technical.c{n}", 0.5) for n in range(5)]
-    verdict = await rule(locale="zh-CN", **argued(*claims, decisive=[c.id for c in claims]))
-    assert verdict.would_change[1].endswith("“论点 technical.c2 成立”，另有 2 条。")
+    m2 = claim("macro.m2", 0.5, "monetary")
+    verdict = await rule(locale="zh-CN", **argued(*claims, m2, decisive=[c.id for c in (*claims, m2)]))
+    assert verdict.would_change[1] == "若没有决定结论的 6 条论点（趋势、货币与信用），方向就会改变。"
 
 
 async def test_without_levels_only_claims_would_change_it():

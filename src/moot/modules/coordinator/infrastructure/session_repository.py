@@ -218,7 +218,7 @@ class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
                 total_is_more=total > COUNTED_TO,
                 page=wanted.offset // wanted.page_size + 1,
                 page_size=wanted.page_size,
-                items=[_session(row) for row in rows],
+                items=[_session(row).model_copy(update={"previous": None}) for row in rows],
             )
 
     async def get_node_executions_by_session(self, session_id: UUID) -> list[NodeExecution]:

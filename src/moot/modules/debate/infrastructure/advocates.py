@@ -145,6 +145,7 @@ async def _ask(
         locale=debate_input.locale,
         as_of=debate_input.as_of,
         own=frozenset({"strength"}),
+        claims=exhibits.argument.claims,
     )
     return await speaker.ask(brief)
 

@@ -108,14 +108,14 @@ def tell_refutation(action: Action, levels: Levels) -> Message | None:
 
 
 def tell_decisive(judge_input: JudgeInput) -> Message | None:
-    """The claims without which the direction would be another."""
-    if judge_input.argument is None or not judge_input.argument.decisive:
+    """What the claims are about without which the direction would be another."""
+    if judge_input.argument is None:
         return None
-    claims = {claim.id: quote_claim(claim, judge_input.locale) for claim in judge_input.argument.claims}
-    named = [claims[id_] for id_ in judge_input.argument.decisive if id_ in claims]
-    if len(named) <= MOST_NAMED:
-        return SAY("decisive.one" if len(named) == 1 else "decisive.all", claims=named)
-    return SAY("decisive.more", claims=named[:MOST_NAMED], more=len(named) - MOST_NAMED)
+    claims = {claim.id: claim for claim in judge_input.argument.claims}
+    found = [claims[id_] for id_ in judge_input.argument.decisive if id_ in claims]
+    about = dict.fromkeys(f"dimension.{claim.expert.prefix}.{claim.dimension}" for claim in found)
+    key = "decisive.one" if len(found) == 1 else "decisive.several"
+    return SAY(key, n=len(found), about=list(map(SAY, about))) if found else None
 
 
 def find_next_dates(judge_input: JudgeInput) -> list[NextDate]:

@@ -146,7 +146,7 @@ def narrate(judge_input: JudgeInput, ruled: Decision) -> str:
 
 
 def _tell_argument(judge_input: JudgeInput) -> list[Message]:
-    """The strongest claims of each side, but for those that are named as decisive, and what these are about."""
+    """The strongest claims of each side, and what those are about that carry the direction."""
     graph = judge_input.argument
     if graph is None:
         told = {"bull": judge_input.bull_thesis, "bear": judge_input.bear_thesis}
@@ -155,7 +155,7 @@ def _tell_argument(judge_input: JudgeInput) -> list[Message]:
     counts = {"attacks": kinds.count("attack"), "supports": kinds.count("support")}
     said = [SAY("narrative.weighed", claims=len(graph.claims), **counts)]
     for side in SIDES:
-        others = [claim for claim in rank_claims(graph, side) if claim.id not in graph.decisive]
+        others = rank_claims(graph, side)
         if named := [quote_claim(claim, judge_input.locale) for claim in others[:MOST_CLAIMS]]:
             said.append(SAY(f"narrative.{side}", claims=named))
     if places := [

@@ -68,6 +68,7 @@ class DebateJudge:
                 as_of=judge_input.as_of,
                 temperature=0.2,
                 own=frozenset({"confidence", "position_percent"}),
+                claims=graph.claims if graph else (),
             )
         )
         return _bind(spoken, judge_input, await rule_by_rubric(judge_input))

@@ -56,6 +56,7 @@ class LLMAnalyst:
             as_of=case.as_of,
             normalise=lambda answer: expert.check(snapshot, _refuse_blank(answer)),
             own=OWN_NUMBERS,
+            claims=rubric,
         )
         spoken = await self.speaker.ask(brief)
         result, remarks = expert.settle(spoken.answer)
