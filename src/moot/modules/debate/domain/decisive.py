@@ -5,12 +5,14 @@ from functools import cached_property
 from itertools import combinations
 
 from moot.modules.debate.domain.weighing import (
+    WEIGHTS,
     Dimension,
     Weighing,
     balance,
     come_to_rest,
     read_bearing,
     sort_bearing,
+    tip,
     weigh_dimensions,
 )
 from moot.shared.domain.claims import Claim
@@ -40,9 +42,14 @@ class Trial:
         self._bearing = read_bearing(self._claims, weighing.relations)
         self._order = sort_bearing(self._bearing)
         self._leans: dict[Struck, float] = {NOTHING: weighing.lean}
-        self._members: dict[Dimension, list[Claim]] = {}
+        self._number = {place: number for number, place in enumerate(weighing.dimensions)}
+        self._weights = [WEIGHTS.get(place, 0.0) for place in weighing.dimensions]
+        self._weighed = [
+            w * pull for w, pull in zip(self._weights, weighing.dimensions.values(), strict=True)
+        ]
+        self._members: list[list[Claim]] = [[] for _ in self._weights]
         for claim in weighing.claims:
-            self._members.setdefault(_place(claim), []).append(claim)
+            self._members[self._number[_place(claim)]].append(claim)
 
     @cached_property
     def _borne_on(self) -> Mapping[str, list[str]]:
@@ -58,17 +65,15 @@ class Trial:
         return {id_: _walk(id_, self._borne_on) for id_ in self._claims}
 
     @cached_property
-    def places(self) -> Mapping[str, frozenset[Dimension]]:
-        """By claim, the dimensions that change with it."""
-        return {
-            id_: frozenset(_place(self._claims[changed]) for changed in (id_, *reached))
-            for id_, reached in self.reach.items()
-        }
+    def places(self) -> Mapping[str, frozenset[int]]:
+        """By claim, the dimensions that change with it, by number."""
+        own = {id_: self._number[_place(claim)] for id_, claim in self._claims.items()}
+        return {id_: frozenset(own[each] for each in (id_, *reached)) for id_, reached in self.reach.items()}
 
     @cached_property
-    def together(self) -> Mapping[Dimension, list[str]]:
+    def together(self) -> Mapping[int, list[str]]:
         """By dimension, the claims that change it."""
-        changing: dict[Dimension, list[str]] = {}
+        changing: dict[int, list[str]] = {}
         for id_ in self.alone:
             for place in self.places[id_]:
                 changing.setdefault(place, []).append(id_)
@@ -94,10 +99,11 @@ class Trial:
     def _weigh(self, struck: Struck) -> float:
         changed = NOTHING.union(*(self.reach[id_] for id_ in struck)) - struck
         strengths = self._settle(struck, changed) if changed else self._weighing.strengths
-        pulls = dict(self._weighing.dimensions)
+        weighed = list(self._weighed)
         for place in {place for id_ in struck for place in self.places[id_]}:
-            pulls[place] = balance([c for c in self._members[place] if c.id not in struck], strengths)
-        return weigh_dimensions(pulls)
+            left = [claim for claim in self._members[place] if claim.id not in struck]
+            weighed[place] = self._weights[place] * balance(left, strengths)
+        return tip(weighed)
 
     def _settle(self, struck: Struck, changed: frozenset[str]) -> Mapping[str, float]:
         bearing = {}

@@ -10,7 +10,7 @@ from moot.modules.debate.domain.weighing import WEIGHTS, Weighing
 from moot.shared.domain.claims import ArgumentGraph, Claim, Relation, Side
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import Direction, ExpertType
-from moot.shared.domain.messages import Locale
+from moot.shared.domain.messages import DEFAULT_LOCALE, Locale, Message
 
 MOST_ARGUMENTS = 5
 MOST_ACKNOWLEDGED = 3
@@ -160,11 +160,9 @@ class Reading:
 
     def watch(self, expert: ExpertType) -> str:
         """The level or date at which more will be known of what an expert looks at."""
-        return (
-            self.say(f"watch.{expert}", **found)
-            if (found := self._signs(expert))
-            else self.say(f"mitigation.{expert}")
-        )
+        key, found = f"watch.{expert}", self._signs(expert)
+        known = found and key in SAY.texts(self.locale)
+        return self.say(key, **found) if known else self.say(f"mitigation.{expert}")
 
     def _signs(self, expert: ExpertType) -> dict[str, Any]:
         if expert is ExpertType.TECHNICAL_ANALYST:
@@ -193,7 +191,7 @@ class Reading:
         return relation.why.get(self.locale) or next(iter(relation.why.values()))
 
     def place(self, claim: Claim) -> str:
-        return self.say(f"dimension.{claim.expert.prefix}.{claim.dimension}")
+        return name_place(claim.expert, claim.dimension).in_locale(self.locale)
 
     def say(self, key: str, /, **values: Any) -> str:
         return SAY(key, **values).in_locale(self.locale)
@@ -203,6 +201,12 @@ class Reading:
 
     def _strength(self, claim: Claim) -> float:
         return self.argument.strengths[claim.id]
+
+
+def name_place(expert: ExpertType, dimension: str) -> Message:
+    """What an expert's dimension is called; one without a name goes by the expert's."""
+    key = f"dimension.{expert.prefix}.{dimension}"
+    return SAY(key if key in SAY.texts(DEFAULT_LOCALE) else f"node.{expert}")
 
 
 def one_each(claims: Iterable[Claim]) -> list[Claim]:

@@ -4,17 +4,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from moot.modules.debate.domain.debate import SAY
-from moot.modules.debate.domain.reading import Reading, one_each
-from moot.modules.debate.domain.weighing import WEIGHTS
+from moot.modules.debate.domain.reading import Reading, name_place, one_each
+from moot.modules.debate.domain.weighing import WEIGHTS, Dimension
 from moot.shared.domain.claims import ArgumentGraph, Relation, Side
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.messages import Locale, Message
 
 MOST_TOLD = 3
-WEIGHT_OF: Mapping[str, float] = {
-    f"{expert.prefix}.{name}": weight for (expert, name), weight in WEIGHTS.items()
-}
+PLACES: Mapping[str, Dimension] = {f"{expert.prefix}.{name}": (expert, name) for expert, name in WEIGHTS}
 
 
 def read_off(
@@ -37,7 +35,8 @@ def read_off(
 
 def _resolve(reading: Reading) -> str:
     argument = reading.argument
-    ranked = sorted(argument.dimensions.items(), key=lambda pulled: (-_force(*pulled), pulled[0]))
+    known = [pulled for pulled in argument.dimensions.items() if pulled[0] in PLACES]
+    ranked = sorted(known, key=lambda pulled: (-_force(*pulled), pulled[0]))
     sides = {"for": [p for p in ranked if p[1] > 0], "against": [p for p in ranked if p[1] < 0]}
     told = [
         SAY(f"pulled.{side}", places=[_pull(*pulled) for pulled in pulls[:MOST_TOLD]])
@@ -49,11 +48,11 @@ def _resolve(reading: Reading) -> str:
 
 
 def _force(dimension: str, pull: float) -> float:
-    return abs(pull) * WEIGHT_OF.get(dimension, 0.0)
+    return abs(pull) * WEIGHTS[PLACES[dimension]]
 
 
 def _pull(dimension: str, pull: float) -> Message:
-    return SAY("pull", place=SAY(f"dimension.{dimension}"), pull=pull)
+    return SAY("pull", place=name_place(*PLACES[dimension]), pull=pull)
 
 
 def _miss(reading: Reading) -> Iterator[Message]:

@@ -106,7 +106,10 @@ def balance(claims: Iterable[Claim], strengths: Mapping[str, float]) -> float:
 
 def weigh_dimensions(pulls: Mapping[Dimension, float]) -> float:
     """How far they move a motion that stands in the middle."""
-    weighed = [WEIGHTS.get(place, 0.0) * pull for place, pull in pulls.items()]
+    return tip([WEIGHTS.get(place, 0.0) * pull for place, pull in pulls.items()])
+
+
+def tip(weighed: Sequence[float]) -> float:
     return accrue([pull for pull in weighed if pull > 0]) - accrue([-pull for pull in weighed if pull < 0])
 
 
