@@ -32,9 +32,9 @@ from moot.modules.governance.domain.rulesets import Complaint
 from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.messages import nearest
 
-TEXTS = ("name", "description", "because", "suggestion")
+TEXTS = ("name", "description", "suggestion")
 """What `metadata` may say in several languages."""
-METADATA = (*TEXTS, "replaces", "kind")
+METADATA = (*TEXTS, "because", "replaces", "kind")
 """What in it means something to Moot."""
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 """When examples take place."""

@@ -263,7 +263,7 @@ def _find_unknown(entry: Mapping[str, Any], known: Sequence[str]) -> Iterator[Co
 
 def _find_bad_texts(entry: Mapping[str, Any]) -> Iterator[Complaint]:
     metadata = entry.get("metadata")
-    for name in TEXTS if isinstance(metadata, Mapping) else ():
+    for name in (*TEXTS, "because") if isinstance(metadata, Mapping) else ():
         given = entry["metadata"].get(name, "")
         by_locale = isinstance(given, Mapping) and given and set(given) <= set(LOCALES)
         texts = list(given.values()) if by_locale else [given]
