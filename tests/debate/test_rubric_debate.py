@@ -53,6 +53,15 @@ EVIDENCE = [
     }.items()
 ]
 FULL = findings(PANEL, claims=CLAIMS, evidence=EVIDENCE)
+CLEAR = findings(
+    PANEL,
+    claims=[
+        *(c for c in CLAIMS if c.dimension != "monetary"),
+        claim("macro.pmi.brisk", 0.75, "economy"),
+        claim("catalyst.product", 0.75, "company"),
+    ],
+    evidence=EVIDENCE,
+)
 FLIPPED = {
     "STRONG_BULLISH": "STRONG_BEARISH",
     "BULLISH": "BEARISH",
@@ -118,7 +127,7 @@ async def test_a_disagreement_is_two_claims_why_they_clash_and_which_prevails():
 
 
 async def test_risks_are_what_would_weaken_the_outcome_with_the_level_or_date_to_watch():
-    outcome = await hold(FULL)
+    outcome = await hold(CLEAR)
     assert outcome.direction == "BULLISH"
     watched = {row.risk: (row.probability, row.impact, row.mitigation) for row in outcome.risk_matrix}
     assert watched["technical.rsi.overbought holds."] == (
@@ -139,10 +148,8 @@ async def test_few_experts_leave_three_risks_where_they_claim_enough():
 
 
 async def test_the_resolution_says_which_dimensions_pulled_how_far_and_what_decides():
-    told = (await hold(FULL)).conflict_resolution
-    assert (
-        "For buying: Quality for the price +0.50, Earnings news +0.75, State of the industry +0.75." in told
-    )
+    told = (await hold(CLEAR)).conflict_resolution
+    assert "For buying: Quality for the price +0.50, Company events +0.75, Earnings news +0.75." in told
     assert "so the outcome is bullish. " in told
     assert "One claim decides, on Growth: without it the outcome would be neutral." in told
     assert "probab" not in told and "weight" not in told
@@ -178,7 +185,7 @@ async def test_an_expert_without_claims_is_heard_by_its_view():
         "macro.view": ("for", 0.35),
         "catalyst.view": ("neither", 0.0),
     }
-    assert (outcome.direction, round(outcome.confidence, 2)) == ("BULLISH", 0.59)
+    assert (outcome.direction, round(outcome.confidence, 2)) == ("NEUTRAL", 0.59)
     assert outcome.bull_case.core_thesis == (
         "Financial auditor is strongly bullish on the whole: ROIC is 18.2%. "
         "Technical analyst is bullish on the whole: Price is above the 20-day average."
@@ -254,6 +261,6 @@ async def test_the_order_in_which_experts_finish_changes_no_word(panel):
 @given(PANELS)
 async def test_a_neutral_outcome_is_near_even_odds_and_a_direction_is_above(panel):
     outcome = await hold(findings(panel))
-    low, high = (0.5, 0.55) if outcome.direction == "NEUTRAL" else (0.55, 1.0)
+    low, high = (0.5, 0.6) if outcome.direction == "NEUTRAL" else (0.6, 1.0)
     assert low <= outcome.confidence <= high
     assert set(outcome.argument.heard) == set(map(ExpertType, panel))

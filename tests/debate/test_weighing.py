@@ -147,7 +147,7 @@ def test_the_decisive_claims_are_the_fewest_whose_removal_changes_the_direction(
 
 
 def test_out_of_the_middle_the_shorter_way_is_taken():
-    bulls = [claim(f"{expert}.view", 0.35, "view") for expert in ("technical", "financial", "macro")]
+    bulls = [claim(f"{expert}.view", 0.5, "view") for expert in ("technical", "financial", "macro")]
     weighing = Weighing([*bulls, claim("valuation.view", -1.0, "view")], [], EVERYBODY)
     assert weighing.direction == "NEUTRAL"
     assert find_decisive(weighing) == ["valuation.view"]
