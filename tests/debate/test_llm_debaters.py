@@ -362,6 +362,7 @@ async def test_a_side_makes_claims_of_its_own_and_attacks_those_of_the_other(loc
                 "kind": "attack",
                 "scheme": "model",
                 "why": {locale: answered["relations"][0]["why"]},
+                "weight": 1.0,
                 "by": "llm",
             }
         ],

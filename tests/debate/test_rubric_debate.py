@@ -56,7 +56,7 @@ FULL = findings(PANEL, claims=CLAIMS, evidence=EVIDENCE)
 CLEAR = findings(
     PANEL,
     claims=[
-        *(c for c in CLAIMS if c.dimension != "monetary"),
+        *(c for c in CLAIMS if c.dimension not in ("monetary", "price")),
         claim("macro.pmi.brisk", 0.75, "economy"),
         claim("catalyst.product", 0.75, "company"),
     ],
@@ -99,12 +99,12 @@ async def test_each_case_is_its_strongest_claims_with_their_answers():
         outcome.bull_case.core_thesis == "macro.prosperity.strong holds. financial.profit_growth.surge holds."
     )
     assert outcome.bull_case.supporting_arguments[:3] == [
-        "Reported: catalyst.profit_up holds. [0.75, unanswered]",
         "macro.prosperity.strong holds. [0.75, unanswered]",
-        "financial.profit_growth.surge holds. [0.75, unanswered]",
+        "Reported: catalyst.profit_up holds. [0.58, unanswered]",
+        "financial.profit_growth.surge holds. [0.58, unanswered]",
     ]
     assert (
-        "valuation.pe.dear holds. [0.50 → 0.12] Answered by Growth: Earnings grow fast enough to carry part "
+        "valuation.pe.dear holds. [0.50 → 0.21] Answered by Growth: Earnings grow fast enough to carry part "
         in (" ".join(outcome.bear_case.supporting_arguments))
     )
 
@@ -121,7 +121,7 @@ async def test_each_side_acknowledges_what_the_other_claims_and_nobody_answers()
 
 async def test_a_disagreement_is_two_claims_why_they_clash_and_which_prevails():
     assert (
-        "“valuation.pe.dear holds.” (0.12) against “financial.profit_growth.surge holds.” (0.75, which prevails): "
+        "“valuation.pe.dear holds.” (0.21) against “financial.profit_growth.surge holds.” (0.58, which prevails): "
         in ((await hold(FULL)).key_disagreements[0])
     )
 
@@ -149,9 +149,9 @@ async def test_few_experts_leave_three_risks_where_they_claim_enough():
 
 async def test_the_resolution_says_which_dimensions_pulled_how_far_and_what_decides():
     told = (await hold(CLEAR)).conflict_resolution
-    assert "For buying: Quality for the price +0.50, Company events +0.75, Earnings news +0.75." in told
+    assert "For buying: Quality for the price +0.50, Company events +0.75, Economy +0.75." in told
     assert "so the outcome is bullish. " in told
-    assert "One claim decides, on Growth: without it the outcome would be neutral." in told
+    assert "One claim decides, on Quality for the price: without it the outcome would be neutral." in told
     assert "probab" not in told and "weight" not in told
 
 

@@ -58,13 +58,16 @@ class Claim(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
 
 
 class Relation(BaseModel, frozen=True, extra="forbid"):
-    """A claim that weakens (`attack`) or strengthens (`support`) another; `scheme` is what it is an instance of."""
+    """A claim that weakens (`attack`) or strengthens (`support`) another; `scheme` is what it is an instance of,
+    `weight` how much of its strength comes through.
+    """
 
     source: str
     target: str
     kind: Literal["attack", "support"]
     scheme: str
     why: dict[Locale, str]
+    weight: Strength = 1.0
     by: Author = "rubric"
 
 

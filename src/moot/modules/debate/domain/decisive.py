@@ -55,7 +55,7 @@ class Trial:
     def _borne_on(self) -> Mapping[str, list[str]]:
         forth: dict[str, list[str]] = {}
         for target, (support, attack) in self._bearing.items():
-            for source in (*support, *attack):
+            for source, _ in (*support, *attack):
                 forth.setdefault(source, []).append(target)
         return forth
 
@@ -110,8 +110,8 @@ class Trial:
         for target in changed:
             support, attack = self._bearing[target]
             bearing[target] = (
-                [s for s in support if s not in struck],
-                [a for a in attack if a not in struck],
+                [link for link in support if link[0] not in struck],
+                [link for link in attack if link[0] not in struck],
             )
         order = None if self._order is None else [target for target in self._order if target in changed]
         return come_to_rest(self._bases, bearing, order, self._weighing.strengths)

@@ -11,6 +11,8 @@ from moot.shared.domain.claims import Claim, Relation
 from moot.shared.domain.messages import LOCALES, Locale
 
 Bearing = Literal["attack", "support"]
+WEIGHTS: Mapping[Bearing, float] = {"attack": 1.0, "support": 1 / 3}
+"""What bears a claim out speaks for the motion by itself already, and must not make it the strongest of all."""
 
 
 class Scheme(NamedTuple):
@@ -34,6 +36,7 @@ class Scheme(NamedTuple):
                     kind=self.kind,
                     scheme=self.name,
                     why=_explain(self.name),
+                    weight=WEIGHTS[self.kind],
                 )
 
     def _fits(self, source: Claim, target: Claim) -> bool:

@@ -128,8 +128,9 @@ def influence(base: float, support: float, attack: float) -> float:
     return base + (1 - base) * (support - attack)
 
 
-Bearing = Mapping[str, tuple[Sequence[str], Sequence[str]]]
-"""By claim, those that support it and those that attack it."""
+Links = Sequence[tuple[str, float]]
+Bearing = Mapping[str, tuple[Links, Links]]
+"""By claim, those that support it and those that attack it, each with its weight."""
 
 
 def settle(bases: Mapping[str, float], relations: Iterable[Relation]) -> dict[str, float]:
@@ -139,17 +140,22 @@ def settle(bases: Mapping[str, float], relations: Iterable[Relation]) -> dict[st
 
 
 def read_bearing(claims: Container[str], relations: Iterable[Relation]) -> Bearing:
-    bearing: dict[str, tuple[list[str], list[str]]] = {}
+    bearing: dict[str, tuple[list[tuple[str, float]], list[tuple[str, float]]]] = {}
     for relation in relations:
         if relation.source in claims and relation.target in claims:
             support, attack = bearing.setdefault(relation.target, ([], []))
-            (support if relation.kind == "support" else attack).append(relation.source)
+            (support if relation.kind == "support" else attack).append((relation.source, relation.weight))
     return bearing
 
 
 def sort_bearing(bearing: Bearing) -> list[str] | None:
     """Those that something bears on, each after what bears on it; None if they go round in a circle."""
-    sorter = TopologicalSorter({target: (*support, *attack) for target, (support, attack) in bearing.items()})
+    sorter = TopologicalSorter(
+        {
+            target: [source for source, _ in (*support, *attack)]
+            for target, (support, attack) in bearing.items()
+        }
+    )
     try:
         return [target for target in sorter.static_order() if target in bearing]
     except CycleError:
@@ -178,6 +184,6 @@ def come_to_rest(
     return strengths
 
 
-def _move(base: float, bears: tuple[Sequence[str], Sequence[str]], strengths: Mapping[str, float]) -> float:
-    support, attack = bears
-    return influence(base, accrue([strengths[s] for s in support]), accrue([strengths[a] for a in attack]))
+def _move(base: float, bears: tuple[Links, Links], strengths: Mapping[str, float]) -> float:
+    support, attack = (accrue([weight * strengths[source] for source, weight in links]) for links in bears)
+    return influence(base, support, attack)
