@@ -53,6 +53,7 @@ def test_every_moot_command_shown_works(readme, moot):
         "moot llm",
         "moot ask",
         "moot sessions",
+        "moot contest",
         "moot rules",
     )  # have tests of their own
     shown = [line for line in lines if not line.startswith(elsewhere) and "--max-cost" not in line]
@@ -86,6 +87,16 @@ def test_every_session_command_shown_works(readme, moot):
         seen = moot(typed.replace("ID", failed if "retry" in typed else judged))
         assert seen.returncode == 0, f"{line}: {seen.stdout}{seen.stderr}"
         assert seen.stdout
+
+
+@pytest.mark.parametrize(("readme", "lang"), READMES.items())
+def test_every_contest_shown_moves_the_verdict_it_shows(readme, moot):
+    (shown,) = [block.splitlines() for block in blocks(readme, "sh") if block.startswith("moot contest")]
+    judged = json.loads(moot("moot research 900011.DEMO --as-of 2026-06-30 --json").stdout)["session_id"]
+    for line in shown:
+        seen = moot(shlex.join(shlex.split(line, comments=True)).replace("last", judged))
+        assert seen.returncode == 0, f"{line}: {seen.stdout}{seen.stderr}"
+        assert "valuation.roe" in seen.stdout or "macro.lpr" in seen.stdout
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +153,7 @@ def test_the_rules_shown_do_what_is_shown(readme, home, moot):
         assert seen.returncode == 0, f"{line}: {seen.stdout}{seen.stderr}"
     _, transcript = blocks(readme, "console")
     command, *told = [line for line in transcript.splitlines() if line]
-    session = json.loads(moot("moot research 900011.DEMO --json").stdout)["session_id"]
+    session = json.loads(moot("moot research 900011.DEMO --as-of 2026-06-30 --json").stdout)["session_id"]
     typed = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}|ID", session, command.removeprefix("$ "))
     printed = " ".join(moot(typed).stdout.split())
     sentences = [line for line in told if "→" in line]
