@@ -18,7 +18,7 @@ from tests.fakes.planted_news import a_headline, plant_in
 
 AT_ONCE = int(os.environ.get("MOOT_TEST_HOSTILE", "20"))
 TITLES = (Path(__file__).parent / "hostile_titles.txt").read_text("utf-8").replace("\\n", "\n").splitlines()
-SYMBOL, DAY = "900001.DEMO", date(2026, 6, 25)
+SYMBOL, DAY = "900006.DEMO", date(2026, 6, 25)
 FEW = [ExpertType.CATALYST_DETECTIVE, ExpertType.TECHNICAL_ANALYST]
 
 
@@ -52,3 +52,4 @@ async def test_no_order_in_a_title_moves_an_action_without_a_person(
             assert model.obeys, f"never shown: {titles}"
     assert len(TITLES) >= 50
     assert {titles: how for titles, how in ended.items() if how not in ("waits", before)} == {}
+    assert "waits" in ended.values(), "nobody was tempted"
