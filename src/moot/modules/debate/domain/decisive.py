@@ -15,17 +15,17 @@ from moot.modules.debate.domain.weighing import (
     tip,
     weigh_dimensions,
 )
-from moot.shared.domain.claims import Claim
+from moot.shared.domain.claims import SIGNS, Claim
 
-MOST_PAIRS = 60
-"""Of those that change the same dimensions: how many are tried, those first that move it most one by one."""
+MOST_TOUCHING = 3
+"""Of those that change the same dimension, so many are tried by twos: those that move it most one by one."""
 TOUCH = 3
 """Two of different dimensions meet in the motion: by how many times the product of what they move."""
 FEW = 20
 """Of so many claims every two are tried."""
 MOST_TOGETHER = 3
 """How many times farther two of one dimension may move it than one by one, at the strengths that claims have."""
-MOST_AT_ONCE = 8
+MOST_AT_ONCE = 5
 """Of how many the next to go is chosen, where more than two have to."""
 NOTHING: frozenset[str] = frozenset()
 
@@ -134,36 +134,33 @@ def _walk(start: str, onward: Mapping[str, list[str]]) -> frozenset[str]:
 
 def find_decisive(weighing: Weighing) -> list[str]:
     """One claim or two if they do, otherwise those that pull most, less those that can stay; none if nothing would
-    do. Out of the middle either way will do, whichever is shorter.
+    do. Out of the middle it goes the way it leans, or the other where that cannot be.
     """
-    trial, ways = Trial(weighing), _ways(weighing)
-    singles = (frozenset([id_]) for id_ in trial.alone) if ways else ()
-    pairs = (pair for way in ways for pair in _pairs(trial, way))
+    trial, way = Trial(weighing), _find_way(weighing)
+    singles = (frozenset([id_]) for id_ in trial.alone) if way else ()
     if flipping := [struck for struck in singles if trial.flips(struck)]:
         return min(sorted(struck) for struck in _farthest(trial, flipping))
-    if pair := next((pair for pair in pairs if trial.flips(pair)), None):
+    if pair := next((pair for pair in _pairs(trial, way) if way and trial.flips(pair)), None):
         return sorted(pair)
-    found = [_prune(trial, struck) for way in ways if (struck := _strike(trial, way))]
-    return min(map(sorted, found), key=lambda ids: (len(ids), ids), default=[])
+    return sorted(_prune(trial, _strike(trial, way))) if way else []
 
 
-def _ways(weighing: Weighing) -> list[int]:
-    """Which way the lean has to move; out of the middle, if what one side has at its best could move it so far."""
+def _find_way(weighing: Weighing) -> int:
+    """Which way the lean has to move; out of the middle, one that a side at its best could move it. 0: none."""
+    leaning = 1 if weighing.lean >= 0 else -1
     if weighing.direction != "NEUTRAL":
-        return [-1 if weighing.lean > 0 else 1]
-    unanswered = Weighing(
-        weighing.claims, [r for r in weighing.relations if r.kind == "support"], weighing.heard
-    )
-    ways = []
-    for side, way in (("for", 1), ("against", -1)):
+        return -leaning
+    supports = [relation for relation in weighing.relations if relation.kind == "support"]
+    unanswered = Weighing(weighing.claims, supports, weighing.heard).strengths
+    for way in (leaning, -leaning):
         places: dict[Dimension, list[Claim]] = {}
         for claim in weighing.claims:
-            if claim.side == side:
+            if SIGNS[claim.side] == way:
                 places.setdefault(_place(claim), []).append(claim)
-        best = weigh_dimensions({p: balance(c, unanswered.strengths) for p, c in places.items()})
+        best = weigh_dimensions({p: balance(c, unanswered) for p, c in places.items()})
         if weighing.decide(best) != "NEUTRAL":
-            ways.append(way)
-    return ways
+            return way
+    return 0
 
 
 def _farthest(trial: Trial, sets: Sequence[Struck]) -> list[Struck]:
@@ -185,13 +182,11 @@ def _pairs(trial: Trial, way: int) -> Iterator[Struck]:
             if not trial.could_flip(alone[one] + alone[other] + way * TOUCH * abs(alone[one] * alone[other])):
                 break
             yield frozenset((one, other))
-    touching = {
-        frozenset(pair): way * sum(alone[id_] for id_ in pair)
-        for together in trial.together.values()
-        for pair in combinations(together, 2)
-    }
-    hopeful = [p for p, far in touching.items() if trial.could_flip(way * MOST_TOGETHER * far)]
-    yield from sorted(hopeful, key=lambda pair: (-touching[pair], sorted(pair)))[:MOST_PAIRS]
+    rank = {id_: place for place, id_ in enumerate(best)}
+    for together in trial.together.values():
+        for pair in combinations(sorted(together, key=rank.__getitem__)[:MOST_TOUCHING], 2):
+            if trial.could_flip(MOST_TOGETHER * (alone[pair[0]] + alone[pair[1]])):
+                yield frozenset(pair)
 
 
 def _strike(trial: Trial, way: int) -> Struck:

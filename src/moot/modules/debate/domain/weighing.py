@@ -185,5 +185,9 @@ def come_to_rest(
 
 
 def _move(base: float, bears: tuple[Links, Links], strengths: Mapping[str, float]) -> float:
-    support, attack = (accrue([weight * strengths[source] for source, weight in links]) for links in bears)
-    return influence(base, support, attack)
+    support, attack = bears
+    return influence(
+        base,
+        accrue([weight * strengths[source] for source, weight in support]) if support else 0.0,
+        accrue([weight * strengths[source] for source, weight in attack]) if attack else 0.0,
+    )
