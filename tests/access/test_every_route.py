@@ -74,6 +74,9 @@ BODIES: dict[str, dict[str, Any]] = {
     f"PATCH {CONFIGS}/{{alias}}": {"description": "theirs now"},
     f"PUT {GOVERNANCE}/rules/{{rule_id}}": {**OUR_RULE, "name": "Theirs now"},
     f"POST {INTAKE}/{{thread}}/feedback": {"decision": "accepted"},
+    "POST /api/v1/coordinator/research/sessions/{session_id}/contest": {
+        "moves": [{"move": "strike", "claim": "macro.pmi"}]
+    },
     f"POST {GOVERNANCE}/escalations/{{escalation_id}}/approve": {"reason": "theirs"},
     f"POST {GOVERNANCE}/escalations/{{escalation_id}}/reject": {"reason": "theirs"},
     f"POST {GOVERNANCE}/escalations/{{escalation_id}}/edit": {"reason": "theirs", "payload": {}},

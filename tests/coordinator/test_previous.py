@@ -121,7 +121,7 @@ async def desk(home, clock):
 
 async def test_a_session_keeps_the_verdict_before_it_and_so_do_its_retries(desk):
     asked = {"experts": ["technical_analyst", "valuation_modeler"], "as_of": "2026-03-31"}
-    first = await desk.research("900001.DEMO", **asked)
+    first = await desk.research("900001.DEMO", **asked | {"as_of": "2026-03-30"})
     second = await desk.session((await desk.research("900001.DEMO", **asked)).session_id)
     third = await desk.session((await desk.research("900001.DEMO", **asked, skip_debate=True)).session_id)
     assert (await desk.session(first.session_id)).previous is None
@@ -133,6 +133,8 @@ async def test_a_session_keeps_the_verdict_before_it_and_so_do_its_retries(desk)
     claims = {claim["id"] for claim in first.debate_outcome["argument"]["claims"]}
     assert second.previous.claims.keys() == claims
     assert third.previous is None, "nobody rules in it"
+    again = await desk.session((await desk.research("900001.DEMO", **asked)).session_id)
+    assert again.previous == second.previous, "of the same moment, the same answer"
     assert (await desk.replay(second.id)).equal
     assert (await desk.verify(second.id)).intact
 

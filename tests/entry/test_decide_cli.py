@@ -130,7 +130,7 @@ async def test_the_decisions_of_a_session_are_told_a_sentence_each(moot, home):
     seen = await moot("sessions", "decisions", result["session_id"], COLUMNS="200")
     assert re.search(r"(?m)^research_request +approved +approved: no rule is broken", seen.stdout)
     assert re.search(r"(?m)^node:judge +approved", seen.stdout)
-    capped = r"position 7% → 1%: My cap \(my\.cap@1: payload\.position_percent > 0\.01\)"
+    capped = r"position 5% → 1%: My cap \(my\.cap@1: payload\.position_percent > 0\.01\)"
     assert re.search(rf"(?m)^verdict +modified +{capped}", seen.stdout)
     unknown = await moot("sessions", "decisions", "7d3c8a52-0c3e-4f0e-9d0a-5b1f6a1c2e3d")
     assert (unknown.returncode, "There is no session" in unknown.stderr) == (1, True)

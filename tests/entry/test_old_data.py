@@ -92,9 +92,9 @@ async def test_how_old_the_data_were_is_shown_wherever_a_session_is(home, monkey
     run = inside(home, monkeypatch)
     asked = ("--as-of", "2024-03-18", "--experts", "technical_analyst")
     seen = await run("research", SHARE, *asked, "--locale", "en-US", COLUMNS="200")
-    assert "Data used: daily bars up to 2024-03-15 (3 d old)." in seen.stdout, seen.stdout + seen.stderr
+    assert "Data used: daily bars up to 2024-03-15 (3 days old)." in seen.stdout, seen.stdout + seen.stderr
     [report] = (home / "reports").glob("**/*.md")
-    assert "Data used: daily bars up to 2024-03-15 (3 d old)." in report.read_text("utf-8")
+    assert "Data used: daily bars up to 2024-03-15 (3 days old)." in report.read_text("utf-8")
     listed = await run("sessions", "list", "--json")
     session = json.loads(listed.stdout)["items"][0]["id"]
     shown = await run("sessions", "show", session, MOOT_LOCALE="zh-CN", COLUMNS="200")

@@ -80,7 +80,12 @@ async def test_no_words_from_outside_and_no_raw_data_reach_debaters_or_judge(
     planted, llm_server: LLMServer, home, clock, locale, model
 ):
     llm_server.default = model
-    given = {"llm_base_url": llm_server.url, "llm_model": "careful-1", "analyst_fallback": "rubric"}
+    given = {
+        "demo_seed": 618,
+        "llm_base_url": llm_server.url,
+        "llm_model": "careful-1",
+        "analyst_fallback": "rubric",
+    }
     async with Moot(Settings(home=home, log_level="error", **given), clock=clock) as desk:
         result = await desk.research(SYMBOL, locale=locale)
         history = desk.coordinator.session_history()

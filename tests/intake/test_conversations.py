@@ -25,7 +25,7 @@ async def desk(home, database) -> AsyncIterator[Asking]:
 @pytest.mark.parametrize(
     ("question", "locale", "words"),
     [
-        (f"{MIRAGE} 现在能买吗？", "zh-CN", "置信度"),
+        (f"{MIRAGE} 现在能买吗？", "zh-CN", "论证分量"),
         (f"Should I buy {MIRAGE} now?", "en-US", "confidence"),
     ],
 )

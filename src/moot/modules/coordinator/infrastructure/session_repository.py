@@ -70,7 +70,7 @@ def _last_judged() -> Select[Any]:
         select(ROW.id, ROW.as_of, ROW.created_at)
         .where(ROW.workspace_id == bindparam("of_workspace"), ROW.symbol == bindparam("of_symbol"))
         .where(ROW.trigger_source != WHAT_IF, ROW.verdict_status == "judged")
-        .where(ROW.as_of <= bindparam("up_to"))
+        .where(ROW.as_of < bindparam("before"))
         .order_by(ROW.created_at.desc(), ROW.id.desc())
         .limit(LOOKED_BACK)
         .subquery()
@@ -191,7 +191,7 @@ class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
     async def last_judged(self, workspace_id: str, symbol: str, as_of: datetime) -> Judged | None:
         """Looked up where rows are written: on SQLite that is one transaction for all who wait for theirs."""
         rows: list[Any] = []
-        asked = {"of_workspace": workspace_id, "of_symbol": symbol, "up_to": as_of}
+        asked = {"of_workspace": workspace_id, "of_symbol": symbol, "before": as_of}
         await self._database.write(lambda db: rows.extend(db.execute(LAST_JUDGED, asked)))
         results = {row.node_type: (row.id, row.as_of, row.result_data) for row in rows}
         if len(results) < len(RULED):

@@ -82,7 +82,7 @@ class IResearchSessionRepository(Leases):
         return session
 
     async def last_judged(self, workspace_id: str, symbol: str, as_of: datetime) -> Judged | None:
-        """The verdict of the latest moment up to that one, of those that were reached last. No what-if is one."""
+        """The verdict of the latest moment before that one, of those that were reached last. No what-if is one."""
         return None
 
     async def past_session(self, session_id: UUID, workspace_id: str) -> Past:

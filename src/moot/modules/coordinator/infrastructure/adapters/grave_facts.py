@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-import structlog
-
 from moot.modules.coordinator.domain.texts import SAY
 from moot.modules.market_data.application.market_data import TradingStates
 from moot.modules.research.application.grave_news import WINDOW_DAYS, find_grave
@@ -15,8 +13,6 @@ from moot.shared.domain.messages import Locale, Message
 from moot.shared.domain.symbol import Symbol
 from moot.shared.domain.validation import validate
 from moot.shared.infrastructure.execution_context import current_context
-
-logger = structlog.get_logger(__name__)
 
 BY_TRADING = {"st": "special_treatment", "suspended": "suspension"}
 """Trading facts that are grave by themselves, and what they are called."""
@@ -48,8 +44,7 @@ async def _read_news(trading: TradingStates | None, symbol: Symbol) -> dict[str,
         return {}
     try:
         return find_grave(await trading.market_data.news(symbol, WINDOW_DAYS, as_of=as_of))
-    except AppError as e:
-        logger.warning("published facts not known", symbol=symbol.text, error=str(e))
+    except AppError:  # whoever reads news for a living has said so
         return {}
 
 
