@@ -20,7 +20,6 @@ from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.messages import Locale, Message
 from moot.shared.domain.validation import validate
 
-BETWEEN_SENTENCES: Mapping[Locale, str] = {"zh-CN": "", "en-US": " "}
 NARROW = 2
 """Experts up to which a verdict says in its first line who they were."""
 MOST_DIMENSIONS = 2
@@ -30,7 +29,7 @@ SIDES: tuple[Side, ...] = ("for", "against")
 
 
 def join_sentences(sentences: Iterable[Message | None], locale: Locale) -> str:
-    return BETWEEN_SENTENCES[locale].join(said.in_locale(locale) for said in sentences if said)
+    return SAY("glue").in_locale(locale).join(said.in_locale(locale) for said in sentences if said)
 
 
 def word_ruling(ruled: Decision) -> dict[str, Message]:
