@@ -34,10 +34,15 @@ def number(name: str, lines: Sequence[str], point: str) -> Iterator[tuple[str, s
 
 def tell_ruling(result: ResearchResult, say: Wording, spell: Callable[[str], str] = escape) -> str:
     """The verdict as a sentence, or why there is none; `spell` is how the words of others are written in it."""
+    return " · ".join(list_ruling(result, say, spell))
+
+
+def list_ruling(result: ResearchResult, say: Wording, spell: Callable[[str], str]) -> list[str]:
+    """What to do and how much of it; how sure that is; at which price."""
     verdict, price = result.verdict, Case(result).price
     if verdict is None:
         status = say.literal(result.verdict_status)
-        return say("report.no_verdict", status=status, reason=spell(result.reason or ""))
+        return [say("report.no_verdict", status=status, reason=spell(result.reason or ""))]
     action, position = say.literal(verdict["action"]), verdict["position_percent"]
     parts = [say("report.ruling", action=action, position=position)]
     if forecast := verdict.get("forecast"):
@@ -46,7 +51,7 @@ def tell_ruling(result: ResearchResult, say: Wording, spell: Callable[[str], str
         parts.append(say("report.weight", confidence=verdict["confidence"]))
     if price:
         parts.append(say("report.at", price=say.value(price["value"], "CNY"), day=price["day"]))
-    return " · ".join(parts)
+    return parts
 
 
 class Writer:
@@ -93,9 +98,9 @@ class Writer:
 
     def rule(self) -> list[str]:
         """The verdict, in the words of whoever gave it, if they found any."""
-        ruling = tell_ruling(self.case.result, self.say, self.spell)
+        ruling = list_ruling(self.case.result, self.say, self.spell)
         headline = self.told.once(self.case.verdict.get("headline", ""))
-        return [" · ".join(ruling.split(" · ")[:2]), headline] if headline else [ruling]
+        return [ruling[0], headline] if headline else [" · ".join(ruling)]
 
     def draw_prices(self) -> list[str]:
         """The chart and what it shows, if there are prices."""
