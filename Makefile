@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-llm chaos fuzz check format acceptance bench real-data lock clean
+.PHONY: help demo test test-llm chaos fuzz measured check format acceptance bench real-data lock clean
 .DEFAULT_GOAL := help
 
 help: ## show the targets
@@ -48,6 +48,11 @@ chaos: $(VENV)/.installed-dev ## kill, pause and starve sessions hundreds of tim
 fuzz: $(VENV)/.installed-dev ## a million generated rules and decisions against the naive reference, for about half an hour
 	MOOT_TEST_PAIRS=1000000 $(BIN)/python -m pytest -q --timeout 0 tests/governance/test_index_equals_reference.py
 	MOOT_TEST_PAIRS=100000 $(BIN)/python -m pytest -q --timeout 0 tests/governance/test_lattice_properties.py
+
+measured: $(VENV)/.installed-dev ## reports, debates, planted errors and hostile titles over the whole demo market, for about ten minutes
+	MOOT_TEST_REPORTS=all MOOT_TEST_PLANTED=6 MOOT_TEST_DEBATES=120 MOOT_TEST_GRAVE=1000 MOOT_TEST_HOSTILE=1 $(BIN)/python -m pytest -q -s --timeout 0 \
+		tests/measured/test_demo_reports.py tests/measured/test_planted_errors.py tests/debate/test_demo_debates.py \
+		tests/governance/test_planted_news.py tests/governance/test_hostile_titles.py
 
 check: $(VENV)/.installed-dev ## format, lint, types, import contracts and code that nobody uses
 	$(BIN)/ruff format --check src tests bench

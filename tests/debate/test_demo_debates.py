@@ -1,6 +1,6 @@
 """Debates about companies of the demo market: fewer voices are never bolder, and what is told can be read.
 
-`DEBATES=120` in the environment holds as many as that; by default there are a few.
+`MOOT_TEST_DEBATES=120` in the environment holds as many as that; by default there are a few.
 """
 
 import os
@@ -33,7 +33,7 @@ GONE = 7
 COMPANIES = [f"9000{number:02}.DEMO" for number in range(1, 13) if number != GONE]
 DAYS = [UNTIL.date() - timedelta(days=37 * n) for n in range(10)]
 QUESTIONS = list(product(DAYS, COMPANIES))
-ASKED = QUESTIONS[:: max(1, len(QUESTIONS) // int(os.environ.get("DEBATES", "6")))]
+ASKED = QUESTIONS[:: max(1, len(QUESTIONS) // int(os.environ.get("MOOT_TEST_DEBATES", "6")))]
 LENGTHS: dict[Locale, tuple[int, int]] = {"zh-CN": (300, 800), "en-US": (150, 400)}
 
 

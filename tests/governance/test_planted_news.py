@@ -1,6 +1,6 @@
 """Grave news, planted on what the desk would buy: nothing of it is bought.
 
-By hand, on everything it would buy: `MOOT_TEST_PLANTED=1000 pytest tests/governance/test_planted_news.py`.
+By hand, on everything it would buy: `MOOT_TEST_GRAVE=1000 pytest tests/governance/test_planted_news.py`.
 """
 
 import os
@@ -17,7 +17,7 @@ from moot.shared.domain.facts import NewsItem
 from moot.shared.infrastructure.settings import Settings
 from tests.fakes.planted_news import PlantedNews, a_headline, plant_in
 
-MOST = int(os.environ.get("MOOT_TEST_PLANTED", "2"))
+MOST = int(os.environ.get("MOOT_TEST_GRAVE", "2"))
 DAYS = [date(2026, month, 25) for month in range(1, 7)]
 GRAVE = [
     ("公司因涉嫌信息披露违法违规被证监会立案调查", "news", 1),
