@@ -25,6 +25,7 @@ from tests.fakes.clock import TickingClock
 SESSIONS = "/api/v1/coordinator/research/sessions"
 SYMBOL = "900001.DEMO"
 DAY = {"as_of": "2026-03-31", "locale": "en-US"}
+NEXT_DAY = {"as_of": "2026-04-01"}
 HOLDER = {"holding": True, "cost": 12.3}
 STRIKE = {"move": "strike", "claim": "valuation.graham"}
 
@@ -95,7 +96,7 @@ async def test_a_what_if_can_be_contested_and_never_counts_as_a_verdict(desk):
     assert argument_of(await desk.result(twice.after.session_id)) == argument_of(first)
     assert twice.after.motion == once.before.motion
 
-    later = await desk.session((await desk.research(SYMBOL, **DAY)).session_id)
+    later = await desk.session((await desk.research(SYMBOL, **DAY | NEXT_DAY)).session_id)
     assert str(later.previous.session_id) == first.session_id
     contested = await desk.contest(later.id, [STRIKE])
     assert (await desk.session(contested.after.session_id)).previous == later.previous
