@@ -128,7 +128,7 @@ class Sessions:
             self.submit(session_id)
 
     async def find_left_behind(self) -> list[UUID]:
-        """Sessions that nobody runs and that have not ended, of all workspaces; nor did while they were looked for."""
+        """Sessions that nobody runs and that have not ended, of all workspaces, while they were looked for either."""
         mine = {*self._runs, *self._journal.unstored}
         found = await self._repository.find_left_behind(self._clock.now(), AT_MOST_LEFT_BEHIND)
         return [session_id for session_id in found if session_id not in mine and session_id not in self]
