@@ -92,7 +92,8 @@ def test_every_number_is_in_the_evidence_or_the_verdicts_own(pairs: Pairs) -> No
         ]
         inside = [part["result"]["confidence_score"] for part in data if "result" in part]
         prose = APART.sub(" ", TABLED.sub("", render_report(result)))
-        found = ground([prose], evidence, own=[*floats([own, closes, scores, inside])])
+        counts = [float(len((result.debate_outcome or {})["argument"]["decisive"]))]
+        found = ground([prose], evidence, own=[*floats([own, closes, scores, inside]), *counts])
         assert found.checked > 50
         offenders += [(result.symbol, f"{result.as_of:%Y-%m-%d}", said) for said in found.offenders]
     assert offenders == []
