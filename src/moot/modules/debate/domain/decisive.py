@@ -137,12 +137,14 @@ def find_decisive(weighing: Weighing) -> list[str]:
     do. Out of the middle it goes the way it leans, or the other where that cannot be.
     """
     trial, way = Trial(weighing), _find_way(weighing)
-    singles = (frozenset([id_]) for id_ in trial.alone) if way else ()
+    if not way:
+        return []
+    singles = (frozenset([id_]) for id_ in trial.alone)
     if flipping := [struck for struck in singles if trial.flips(struck)]:
         return min(sorted(struck) for struck in _farthest(trial, flipping))
-    if pair := next((pair for pair in _pairs(trial, way) if way and trial.flips(pair)), None):
+    if pair := next((pair for pair in _pairs(trial, way) if trial.flips(pair)), None):
         return sorted(pair)
-    return sorted(_prune(trial, _strike(trial, way))) if way else []
+    return sorted(_prune(trial, _strike(trial, way)))
 
 
 def _find_way(weighing: Weighing) -> int:

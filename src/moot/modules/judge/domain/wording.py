@@ -154,8 +154,8 @@ def _tell_argument(judge_input: JudgeInput) -> list[Message]:
     counts = {"attacks": kinds.count("attack"), "supports": kinds.count("support")}
     said = [SAY("narrative.weighed", claims=len(graph.claims), **counts)]
     for side in SIDES:
-        others = rank_claims(graph, side)
-        if named := [quote_claim(claim, judge_input.locale) for claim in others[:MOST_CLAIMS]]:
+        ranked = rank_claims(graph, side)[:MOST_CLAIMS]
+        if named := [quote_claim(claim, judge_input.locale) for claim in ranked]:
             said.append(SAY(f"narrative.{side}", claims=named))
     if places := [
         f"dimension.{c.expert.prefix}.{c.dimension}" for c in graph.claims if c.id in graph.decisive

@@ -65,7 +65,7 @@ class Asked(Question):
     contest: list[Move] = Field(default_factory=list)
     """What is changed in the argument of the parent: then this is a what-if."""
     previous: PastVerdict | None = None
-    """The last verdict on the symbol when this was asked."""
+    """The last verdict on the symbol, of an earlier moment, when this was asked."""
 
     def pick_asked(self) -> dict[str, Any]:
         """This much of it, for another model that has it too."""
