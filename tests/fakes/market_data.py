@@ -6,12 +6,13 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from moot.modules.market_data.domain.facts import Dataset, Dividend
+from moot.modules.market_data.domain.facts import Dataset
 from moot.modules.market_data.domain.provider import Batch
 from moot.shared.domain.facts import (
     Company,
     DailyBar,
     DailyValuation,
+    Dividend,
     FinancialReport,
     MacroObservation,
     NewsItem,

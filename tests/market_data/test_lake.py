@@ -23,13 +23,12 @@ from moot.modules.market_data.domain.facts import (
     REPORTS,
     VALUATIONS,
     Dataset,
-    Dividend,
 )
 from moot.modules.market_data.domain.provider import FactStore, MarketDataProvider
 from moot.modules.market_data.infrastructure.lake import Lake
 from moot.modules.market_data.infrastructure.lake_sql import Children, LakeDatabase
 from moot.shared.domain.errors import InvalidInput, Unavailable
-from moot.shared.domain.facts import DailyBar, NameSince, SpecialTreatment
+from moot.shared.domain.facts import DailyBar, Dividend, NameSince, SpecialTreatment
 from moot.shared.domain.symbol import Market
 from tests.fakes.market_data import (
     SYMBOL,

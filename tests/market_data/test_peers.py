@@ -11,9 +11,10 @@ from pydantic import BaseModel
 
 from moot.modules.market_data.application.market_data import MarketData
 from moot.modules.market_data.domain.facts import BARS, COMPANIES, REPORTS, VALUATIONS, Dataset
-from moot.modules.market_data.domain.peers import CrossSection, Peer, Place, find_place
+from moot.modules.market_data.domain.peers import find_place
 from moot.modules.market_data.infrastructure.cross_section import MeasuringLake
 from moot.shared.domain.errors import Unavailable
+from moot.shared.domain.peers import CrossSection, Peer, Place
 from moot.shared.domain.symbol import Market, Symbol
 from tests.fakes.market_data import FakeMarketDataProvider, a_bar, a_company, a_report, a_valuation
 from tests.market_data.demo import NOW, demo_market

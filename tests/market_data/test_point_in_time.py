@@ -16,10 +16,9 @@ from moot.modules.market_data.domain.facts import (
     MACRO,
     REPORTS,
     VALUATIONS,
-    Dividend,
 )
 from moot.modules.market_data.infrastructure.lake import Lake
-from moot.shared.domain.facts import Company, Fact, SpecialTreatment
+from moot.shared.domain.facts import Company, Dividend, Fact, SpecialTreatment
 from moot.shared.domain.symbol import Market, Symbol
 from tests.fakes.market_data import (
     FakeMarketDataProvider,

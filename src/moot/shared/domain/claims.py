@@ -13,6 +13,8 @@ from moot.shared.domain.messages import Locale
 from moot.shared.domain.validation import Strict, refuse
 
 Side = Literal["for", "against", "neither"]
+Horizon = Literal[5, 20, 60]
+"""In sessions: a week, a month, a quarter."""
 Author = Literal["rubric", "llm", "person"]
 Strength = Annotated[float, Field(ge=0, le=1)]
 Said = Annotated[
@@ -32,7 +34,8 @@ class Claim(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
     (`technical.rsi.oversold`); `dimension` is one of its expert's.
 
     `says` is in every language of the desk, or in the one its author writes. `evidence` are ids, `as_of` is the
-    newest of them. `reported`: it rests on what others wrote, and on nothing that code could check.
+    newest of them. `reported`: it rests on what others wrote, and on nothing that code could check. `horizon`: over
+    how many sessions it says something.
     """
 
     id: str
@@ -46,6 +49,7 @@ class Claim(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
     as_of: AwareDatetime
     reported: bool = False
     by: Author = "rubric"
+    horizon: Horizon = 20
 
     def text(self, locale: Locale) -> str:
         """In that language, or in the one there is."""

@@ -219,6 +219,15 @@ class EarningsNotice(Filed):
     says: str = ""
 
 
+class Dividend(Filed):
+    """What one share gets for a period: cash before tax, and new shares per share held."""
+
+    ex_date: date | None = None
+    record_date: date | None = None
+    cash_per_share: float = Field(default=0.0, ge=0)
+    bonus_per_share: float = Field(default=0.0, ge=0)
+
+
 class IndexBar(Observed):
     """A day of an index; `industry` is that of an industry's index, None for one of the market."""
 

@@ -11,7 +11,6 @@ from pydantic import BaseModel
 from moot.modules.market_data.application.directory import Directory
 from moot.modules.market_data.application.peers import stand_among
 from moot.modules.market_data.domain import facts, series, trading_rules
-from moot.modules.market_data.domain.peers import CrossSection
 from moot.modules.market_data.domain.provider import Batch, CompanyLookup, MarketDataProvider
 from moot.modules.market_data.domain.spelling import strip_marks
 from moot.modules.market_data.domain.texts import SAY
@@ -25,6 +24,7 @@ from moot.shared.domain.facts import (
     MacroObservation,
     NewsItem,
 )
+from moot.shared.domain.peers import CrossSection
 from moot.shared.domain.symbol import Market, Symbol
 
 F = TypeVar("F", bound=Fact)
@@ -90,6 +90,21 @@ class MarketData:
         known.sort(key=lambda fact: (getattr(fact, dataset.day), fact.available_at))
         latest = {tuple(getattr(fact, name) for name in names): fact for fact in known}
         return list(reversed(latest.values()))
+
+    async def read(
+        self,
+        kind: type[F],
+        symbol: Symbol,
+        *,
+        as_of: datetime,
+        start: date = date.min,
+        end: date = date.max,
+    ) -> list[F]:
+        """All facts of a kind that were known at `as_of`, oldest first; what was restated, as it was told last."""
+        dataset: facts.Dataset[F] = facts.BY_MODEL[kind]
+        if "available_at" in dataset.key:
+            return (await self.read_versions(dataset, symbol, as_of))[::-1]
+        return await self.read_known(dataset, symbol, as_of, start, end)
 
     async def macro(self, symbol: Symbol, days: int, *, as_of: datetime) -> list[MacroObservation]:
         """The figures of the symbol's home market whose period lies within the last `days`."""

@@ -10,9 +10,7 @@ from moot.modules.market_data.domain.peers import (
     LATELY,
     MULTIPLES,
     RETURNS,
-    CrossSection,
     Measures,
-    Peer,
     Sight,
     find_place,
     measure,
@@ -20,6 +18,7 @@ from moot.modules.market_data.domain.peers import (
 from moot.modules.market_data.domain.provider import MarketDataProvider, MeasuresMany
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.facts import Company, Fact
+from moot.shared.domain.peers import CrossSection, Peer
 from moot.shared.domain.symbol import Symbol
 
 F = TypeVar("F", bound=Fact)

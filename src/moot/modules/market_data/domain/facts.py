@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any, Generic, TypeVar
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.domain.trading_rules import TradingCalendar
@@ -15,8 +15,8 @@ from moot.shared.domain.facts import (
     Company,
     DailyBar,
     DailyValuation,
+    Dividend,
     EarningsNotice,
-    Filed,
     FinancialReport,
     FlowDay,
     HolderCount,
@@ -31,15 +31,6 @@ from moot.shared.domain.facts import (
 )
 from moot.shared.domain.messages import Message
 from moot.shared.domain.symbol import TIME_ZONES, Market
-
-
-class Dividend(Filed):
-    """What one share gets for a period: cash before tax, and new shares per share held."""
-
-    ex_date: date | None = None
-    record_date: date | None = None
-    cash_per_share: float = Field(default=0.0, ge=0)
-    bonus_per_share: float = Field(default=0.0, ge=0)
 
 
 @dataclass(frozen=True)
@@ -156,3 +147,4 @@ CORE = (COMPANIES, BARS, VALUATIONS, REPORTS, DIVIDENDS, MACRO, NEWS)
 DEEP = (STATEMENTS, NOTICES, INDEX_BARS, PLEDGES, UNLOCKS, HOLDERS, HOLDER_TRADES, MARGIN, FLOWS)
 DATASETS: dict[str, Dataset[Any]] = {dataset.name: dataset for dataset in (*CORE, *DEEP)}
 """Those of periods are limited by the law: the report of a third quarter is the newest until the end of April."""
+BY_MODEL: dict[type[BaseModel], Dataset[Any]] = {dataset.model: dataset for dataset in DATASETS.values()}

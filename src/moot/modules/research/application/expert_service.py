@@ -162,7 +162,7 @@ class ExpertService(ABC, Generic[S, R]):
 
     def mark(self, snapshot: S, say: Voice) -> Scorecard:
         rules = load_rules(self.folder, self.dimensions)
-        return Scorecard(tuple(rule.find(snapshot, say) for rule in rules))
+        return Scorecard(tuple(rule.find(snapshot, say) for rule in rules if rule.concerns(snapshot)))
 
     @abstractmethod
     def conclude(self, snapshot: S, card: Scorecard, say: Voice) -> R:

@@ -46,6 +46,7 @@ def make_claims(
                 evidence=[item.id for item in cited],
                 as_of=max(item.as_of for item in cited),
                 reported=found.reported,
+                horizon=found.horizon,
             )
         )
     return claims

@@ -8,26 +8,32 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from pydantic import AwareDatetime, BaseModel
 
+from moot.modules.research.domain.sectors import Sector, sector_of
 from moot.shared.domain.datasets import DataUntil
 from moot.shared.domain.facts import (
     Company,
     DailyBar,
     DailyValuation,
+    Fact,
     FinancialReport,
     MacroObservation,
     NewsItem,
     quarter_of,
 )
 from moot.shared.domain.messages import Catalogue, Locale, Message
+from moot.shared.domain.peers import CrossSection
 from moot.shared.domain.symbol import Symbol
 
 COMMON = Path(__file__).parent / "texts"
 SAY = Catalogue(COMMON)
 """What all experts say to people alike; what only one of them says stands in its own folder."""
+
+
+F = TypeVar("F", bound=Fact)
 
 
 class Cited(BaseModel, frozen=True, allow_inf_nan=False):
@@ -55,6 +61,10 @@ class Case:
     @property
     def industry(self) -> str:
         return self.company.industry_in(self.locale)
+
+    @property
+    def sector(self) -> Sector:
+        return sector_of(self.company.industry)
 
 
 class MarketFacts(Protocol):
@@ -90,6 +100,22 @@ class MarketFacts(Protocol):
 
     async def news(self, symbol: Symbol, days: int, *, as_of: datetime) -> Sequence[NewsItem]:
         """About the company, its industry or the market."""
+
+    async def read(
+        self,
+        kind: type[F],
+        symbol: Symbol,
+        *,
+        as_of: datetime,
+        start: date = date.min,
+        end: date = date.max,
+    ) -> Sequence[F]:
+        """Any other kind of fact, oldest first: statements, earnings notices, dividends, bars of indices, pledges,
+        unlocks, what holders traded. Raises `Unavailable` where the source has none of the kind.
+        """
+
+    async def peers(self, symbol: Symbol, *, as_of: datetime) -> CrossSection:
+        """The company among those of its industry that were listed then."""
 
 
 SHARES_CHANGED = 0.03

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 
 from moot.modules.research.domain.evidence import DimensionAnalysis, Snapshot
 from moot.modules.research.domain.facts import SAY, difference
-from moot.shared.domain.claims import Side
+from moot.modules.research.domain.sectors import Trade
+from moot.shared.domain.claims import Horizon, Side
 from moot.shared.domain.messages import DEFAULT_LOCALE, LIST_SEPARATOR, Catalogue, Locale, Message
 from moot.shared.domain.units import Unit
 
@@ -115,7 +116,8 @@ class Rule:
     """One question to the data; `measure` names it in the snapshot, where None is no answer.
 
     `of`: it is measured in per cent of another field; `less`: by what it is more than another. `rests`: the fields it
-    goes by, where its sentence does not name them. `reported`: they tell what others wrote.
+    goes by, where its sentence does not name them. `reported`: they tell what others wrote. `horizon`: over how many
+    sessions it says something. `trades`: the kinds of business it is asked of, or all.
     """
 
     name: str
@@ -126,16 +128,23 @@ class Rule:
     less: str = ""
     rests: tuple[str, ...] = ()
     reported: bool = False
+    horizon: Horizon = 20
+    trades: tuple[Trade, ...] = ()
 
     @property
     def weight(self) -> float:
         return max(abs(band.points) for band in self.bands)
 
+    def concerns(self, snapshot: Snapshot) -> bool:
+        return not self.trades or snapshot.trade in self.trades
+
     def find(self, snapshot: Snapshot, say: Voice) -> "Finding":
         """The sentence of a finding is `<rule>.<band>` in the expert's catalogue."""
         name, band = say(f"{self.name}.name"), self.judge(snapshot)
         if band is None:
-            return Finding(name, say("no_data"), None, self.weight, self.dimension, self.name)
+            return Finding(
+                name, say("no_data"), None, self.weight, self.dimension, self.name, horizon=self.horizon
+            )
         kind = f"{self.name}.{band.says}"
         goes_by = [n for n in (self.measure, self.of, self.less) if n in type(snapshot).model_fields]
         named = say.names_in(kind)
@@ -150,6 +159,7 @@ class Rule:
             rests=(*named, *goes_by, *self.rests),
             reported=self.reported,
             brief=say.brief(name, [field for field in goes_by if field in named] or named),
+            horizon=self.horizon,
         )
 
     def judge(self, snapshot: Snapshot) -> Band | None:
@@ -168,8 +178,13 @@ class Rule:
 def load_rules(folder: Path, dimensions: type[StrEnum] | None = None) -> tuple[Rule, ...]:
     """Those in an expert's `rules.toml`; its tables are named for the members of `dimensions`, if it has any."""
     tables = tomllib.loads((folder / "rules.toml").read_text("utf-8"))
+    usual = {"horizon": tables.pop("horizon", 20)}
     return tuple(
-        Rule(name, dimension=dimension, **rule | {"bands": tuple(Band(*band) for band in rule["bands"])})
+        Rule(
+            name,
+            dimension=dimension,
+            **usual | rule | {"bands": tuple(Band(*band) for band in rule["bands"])},
+        )
         for table, rules in tables.items()
         for dimension in [dimensions[table.upper()] if dimensions else table]
         for name, rule in rules.items()
@@ -204,6 +219,7 @@ class Finding:
     rests: tuple[str, ...] = ()
     reported: bool = False
     brief: str = ""
+    horizon: Horizon = 20
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from moot.modules.market_data.domain.facts import Dividend
 from moot.modules.market_data.infrastructure.demo import market, noise
 from moot.modules.market_data.infrastructure.demo.market import Firm, WorkingCapital
-from moot.shared.domain.facts import FinancialReport
+from moot.shared.domain.facts import Dividend, FinancialReport
 
 HUNDRED_MILLION = 100_000_000
 WORST_QUARTER = -0.06  # of equity: nobody loses everything at once

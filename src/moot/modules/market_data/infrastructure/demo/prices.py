@@ -13,11 +13,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from moot.modules.market_data.domain import facts
 from moot.modules.market_data.infrastructure.demo import accounts as books
 from moot.modules.market_data.infrastructure.demo import market, noise
 from moot.modules.market_data.infrastructure.demo.noise import Array
-from moot.shared.domain.facts import DailyBar, DailyValuation, FinancialReport
+from moot.shared.domain.facts import DailyBar, DailyValuation, Dividend, FinancialReport
 
 Flags = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -62,7 +61,7 @@ class Share:
         return books.publish_reports(self.firm, self.seed, self.accounts)
 
     @cached_property
-    def dividends(self) -> list[facts.Dividend]:
+    def dividends(self) -> list[Dividend]:
         return books.declare_dividends(self.firm, self.accounts)
 
     @cached_property
