@@ -19,7 +19,8 @@ import polars as pl
 
 from bench import real_data
 from moot.modules.debate.domain.schemes import relate
-from moot.modules.debate.domain.weighing import WEIGHTS, Dimension, Weighing
+from moot.modules.debate.domain.weighing import Weighing
+from moot.modules.debate.domain.weights import Dimension
 from moot.modules.market_data.application.market_data import MarketData
 from moot.modules.market_data.infrastructure.demo.provider import DemoMarket
 from moot.modules.research.container import ResearchContainer
@@ -67,12 +68,14 @@ def weigh_energy(weighing: Weighing, *, weighted: bool = True) -> Weighed:
         sign = {"for": 1, "against": -1, "neither": 0}[claim.side]
         pulls[place] = pulls.get(place, 0.0) + sign * strengths[claim.id]
     dimensions = {place: impact(pull) - impact(-pull) for place, pull in pulls.items()}
-    energy = sum((WEIGHTS[place] if weighted else 1.0) * pull for place, pull in dimensions.items())
+    energy = sum(
+        (weighing.counting.places[place] if weighted else 1.0) * pull for place, pull in dimensions.items()
+    )
     return Weighed(impact(energy) - impact(-energy), dimensions)
 
 
 def settle_energy(weighing: Weighing) -> dict[str, float]:
-    bases = {claim.id: claim.strength for claim in weighing.claims}
+    bases = weighing.bases
     strengths = dict(bases)
     for _ in range(PASSES):
         energy = dict.fromkeys(bases, 0.0)

@@ -353,6 +353,7 @@ async def test_a_side_makes_claims_of_its_own_and_attacks_those_of_the_other(loc
                 "as_of": EVIDENCE[0].as_of,
                 "reported": False,
                 "by": "llm",
+                "horizon": 20,
             }
         ],
         "relations": [

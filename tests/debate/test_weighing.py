@@ -1,6 +1,6 @@
 """How an argument is weighed: as the papers say, whatever the order, and a stronger attack never helps its target."""
 
-from itertools import combinations, permutations
+from itertools import combinations, permutations, product
 
 import pytest
 from argumentation.gradual.dfquad import dfquad_strengths
@@ -11,13 +11,12 @@ from hypothesis import strategies as st
 from moot.modules.debate.domain.argument import close, extend
 from moot.modules.debate.domain.decisive import find_decisive
 from moot.modules.debate.domain.weighing import (
-    DOUBT_OF_A_SILENT_EXPERT,
-    WEIGHTS,
     Weighing,
     accrue,
     influence,
     settle,
 )
+from moot.modules.debate.domain.weights import HORIZONS, count_over
 from moot.shared.domain.claims import Claim, Relation
 from moot.shared.domain.experts import VIEW, ExpertType
 from tests.fakes.debate import claim, relation
@@ -74,7 +73,7 @@ def test_the_motion_is_that_of_a_library_with_dimensions_and_weights_as_argument
     nodes, relations = {"motion": 0.5}, []
     for place, pull in weighing.dimensions.items():
         name = ".".join(place)
-        nodes[name] = abs(pull) * WEIGHTS[place]
+        nodes[name] = abs(pull) * weighing.counting.places[place]
         relations.append(relation(name, "motion", "support" if pull > 0 else "attack"))
     assert weighing.motion == pytest.approx(of_the_library(nodes, relations)["motion"], abs=1e-9)
 
@@ -167,16 +166,18 @@ def test_a_circle_of_attacks_comes_to_rest_between_all_and_nothing():
 
 
 def test_a_silent_expert_is_doubted_for_at_least_what_it_could_have_moved():
-    for expert in ExpertType:
-        own = [weight for (who, name), weight in WEIGHTS.items() if who is expert and name != VIEW]
-        assert max(accrue(own), WEIGHTS[expert, VIEW]) <= DOUBT_OF_A_SILENT_EXPERT
+    for horizon, expert in product(HORIZONS, ExpertType):
+        places = count_over(horizon).places
+        own = [weight for (who, name), weight in places.items() if who is expert and name != VIEW]
+        without = Weighing([], [], EVERYBODY - {expert}, horizon)
+        assert max(accrue(own), places[expert, VIEW]) <= without.doubt + 1e-12
 
 
-@given(arguments())
-def test_fewer_voices_are_never_bolder_where_experts_do_not_answer_each_other(weighing):
+@given(arguments(), st.sampled_from(HORIZONS))
+def test_fewer_voices_are_never_bolder_where_experts_do_not_answer_each_other(weighing, horizon):
     """An expert speaks by its dimensions or, where it makes no claims, by its view: never by both."""
-    whole = Weighing([one for one in weighing.claims if one.dimension != VIEW], [], EVERYBODY)
+    whole = Weighing([one for one in weighing.claims if one.dimension != VIEW], [], EVERYBODY, horizon)
     for size in range(len(EVERYBODY)):
         for heard in combinations(ExpertType, size):
             said = [one for one in whole.claims if one.expert in heard]
-            assert Weighing(said, [], frozenset(heard)).conviction <= whole.conviction + 1e-12
+            assert Weighing(said, [], frozenset(heard), horizon).conviction <= whole.conviction + 1e-12

@@ -63,6 +63,7 @@ def research(
     limit: Annotated[str | None, option("help.limit", metavar="N")] = None,
     locale: Annotated[str | None, option("help.locale", told={"locales": LOCALES})] = None,
     rounds: Annotated[str | None, option("help.rounds", metavar="N")] = None,
+    over: Annotated[str | None, option("help.over", metavar="N")] = None,
     max_cost: Annotated[str | None, option("help.max_cost", metavar="X")] = None,
     holding: Annotated[bool, option("help.holding", "--holding", rich_help_panel=HOLDER)] = False,
     cost: Annotated[str | None, option("help.cost", metavar="X", rich_help_panel=HOLDER)] = None,
@@ -79,6 +80,7 @@ def research(
             "skip_debate": skip_debate,
             "locale": locale or environment_locale(),
             "rounds": number_or_text(rounds) if rounds else None,
+            "horizon": number_or_text(over) if over else None,
             "holder": describe_holder(holding, cost, horizon, risk),
             "max_cost": number_or_text(max_cost) if max_cost else None,
         }

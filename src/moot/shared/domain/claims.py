@@ -77,7 +77,8 @@ class Relation(BaseModel, frozen=True, extra="forbid"):
 
 class ArgumentGraph(BaseModel, frozen=True, extra="forbid"):
     """What was argued and what it comes to: the strengths that claims end up with, how far each dimension pulls, and
-    what they leave of the motion, which stood at one half before anybody spoke.
+    what they leave of the motion, which stood at one half before anybody spoke. `horizon` is that of the motion,
+    `weights` the version of the table that says what each expert counts over it.
 
     `conviction` is how far the motion leans, less the doubt of those who were not heard. `decisive` are the claims
     without which the direction would be another.
@@ -93,6 +94,8 @@ class ArgumentGraph(BaseModel, frozen=True, extra="forbid"):
     direction: Direction
     confidence: Strength
     decisive: list[str]
+    horizon: Horizon = 20
+    weights: str = ""
 
 
 class Move(Strict):

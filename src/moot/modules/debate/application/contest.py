@@ -1,6 +1,7 @@
 """The debate's door for whoever contests what was argued: the argument is weighed again, and nobody speaks."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from moot.modules.debate.domain.argument import close
@@ -36,7 +37,8 @@ def move_on(graph: ArgumentGraph, moves: Sequence[Move], locale: Locale) -> Weig
             added = _add(move, f"{CONTEST}.{number}", claims[move.claim], locale)
             claims[added.id] = added
             relations.append(_relate(move, added))
-    return Weighing(list(claims.values()), relations, frozenset(graph.heard)).without(struck)
+    again = replace(Weighing.reopen(graph), claims=list(claims.values()), relations=relations)
+    return again.without(struck)
 
 
 def _add(move: Move, id_: str, target: Claim, locale: Locale) -> Claim:

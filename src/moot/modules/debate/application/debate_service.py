@@ -37,7 +37,7 @@ class DebateService:
         """Both sides at the same time, round by round; then all that was claimed is weighed, and told."""
         claims = read_claims(debate_input)
         heard = frozenset(map(ExpertType, debate_input.expert_summaries))
-        weighing = extend(Weighing([], [], heard), claims, relate(claims))
+        weighing = extend(Weighing([], [], heard, debate_input.horizon), claims, relate(claims))
         argument, rounds = close(weighing), list[tuple[Turn, Turn]]()
         for _ in range(debate_input.rounds):
             turns = await self._hold_round(debate_input, argument, rounds)

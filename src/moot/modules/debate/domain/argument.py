@@ -1,9 +1,11 @@
 """An argument as it is stored: what was claimed, what bears on what, what it comes to, and what decides it."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from moot.modules.debate.domain.decisive import find_decisive
 from moot.modules.debate.domain.weighing import UNDECIDED, Weighing
+from moot.modules.debate.domain.weights import load_weights
 from moot.shared.domain.claims import ArgumentGraph, Claim, Relation
 
 __all__ = ["Weighing", "close", "extend", "find_decisive"]
@@ -20,7 +22,7 @@ def extend(weighing: Weighing, claims: Iterable[Claim], relations: Iterable[Rela
     for relation in (*weighing.relations, *relations):
         if relation.source != relation.target and {relation.source, relation.target} <= known.keys():
             borne.setdefault((relation.source, relation.target), relation)
-    return Weighing(list(known.values()), list(borne.values()), weighing.heard)
+    return replace(weighing, claims=list(known.values()), relations=list(borne.values()))
 
 
 def close(weighing: Weighing) -> ArgumentGraph:
@@ -36,4 +38,6 @@ def close(weighing: Weighing) -> ArgumentGraph:
         direction=weighing.direction,
         confidence=UNDECIDED + weighing.conviction / 2,
         decisive=find_decisive(weighing),
+        horizon=weighing.horizon,
+        weights=load_weights().version,
     )

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Protocol
 
 from pydantic import AwareDatetime, BaseModel, Field, StringConstraints
 
-from moot.shared.domain.claims import ArgumentGraph, Claim, Relation
+from moot.shared.domain.claims import ArgumentGraph, Claim, Horizon, Relation
 from moot.shared.domain.clock import SystemClock
 from moot.shared.domain.errors import AppError
 from moot.shared.domain.evidence import Evidence
@@ -44,6 +44,7 @@ class DebateInput(Frozen):
     evidence: list[Evidence] = []
     claims: list[Claim] = []
     rounds: int = Field(default=1, ge=1, le=3)
+    horizon: Horizon = 20
     locale: Locale = DEFAULT_LOCALE
     as_of: AwareDatetime | None = None
 

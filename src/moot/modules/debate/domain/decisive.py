@@ -1,20 +1,19 @@
 """What decides an argument: the fewest claims without which its direction would be another."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import combinations
 
 from moot.modules.debate.domain.weighing import (
-    WEIGHTS,
-    Dimension,
     Weighing,
     balance,
     come_to_rest,
     read_bearing,
     sort_bearing,
     tip,
-    weigh_dimensions,
 )
+from moot.modules.debate.domain.weights import Dimension
 from moot.shared.domain.claims import SIGNS, Claim
 
 MOST_TOUCHING = 3
@@ -38,12 +37,12 @@ class Trial:
     def __init__(self, weighing: Weighing) -> None:
         self._weighing = weighing
         self._claims = {claim.id: claim for claim in weighing.claims}
-        self._bases = {claim.id: claim.strength for claim in weighing.claims}
+        self._bases = weighing.bases
         self._bearing = read_bearing(self._claims, weighing.relations)
         self._order = sort_bearing(self._bearing)
         self._leans: dict[Struck, float] = {NOTHING: weighing.lean}
         self._number = {place: number for number, place in enumerate(weighing.dimensions)}
-        self._weights = [WEIGHTS.get(place, 0.0) for place in weighing.dimensions]
+        self._weights = [weighing.counting.places.get(place, 0.0) for place in weighing.dimensions]
         self._weighed = [
             w * pull for w, pull in zip(self._weights, weighing.dimensions.values(), strict=True)
         ]
@@ -153,13 +152,13 @@ def _find_way(weighing: Weighing) -> int:
     if weighing.direction != "NEUTRAL":
         return -leaning
     supports = [relation for relation in weighing.relations if relation.kind == "support"]
-    unanswered = Weighing(weighing.claims, supports, weighing.heard).strengths
+    unanswered = replace(weighing, relations=supports).strengths
     for way in (leaning, -leaning):
         places: dict[Dimension, list[Claim]] = {}
         for claim in weighing.claims:
             if SIGNS[claim.side] == way:
                 places.setdefault(_place(claim), []).append(claim)
-        best = weigh_dimensions({p: balance(c, unanswered) for p, c in places.items()})
+        best = weighing.tip({p: balance(c, unanswered) for p, c in places.items()})
         if weighing.decide(best) != "NEUTRAL":
             return way
     return 0

@@ -6,7 +6,7 @@ from typing import Any
 
 from moot.modules.debate.domain.debate import SAY, BearCase, BullCase, RiskItem, RiskLevel
 from moot.modules.debate.domain.decisive import Trial
-from moot.modules.debate.domain.weighing import WEIGHTS, Weighing
+from moot.modules.debate.domain.weighing import Weighing
 from moot.shared.domain.claims import ArgumentGraph, Claim, Relation, Side
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import Direction, ExpertType
@@ -37,7 +37,7 @@ class Reading:
     def __init__(self, argument: ArgumentGraph, evidence: Sequence[Evidence], locale: Locale) -> None:
         self.argument, self._evidence, self.locale = argument, evidence, locale
         self.claims = {claim.id: claim for claim in argument.claims}
-        self.weighing = Weighing(argument.claims, argument.relations, frozenset(argument.heard))
+        self.weighing = Weighing.reopen(argument)
 
     def plead_bull(self, thesis: str) -> BullCase:
         """`thesis` is what somebody said for that side, if anybody did."""
@@ -123,7 +123,11 @@ class Reading:
         """The strongest claim of each dimension, the strongest first."""
         ranked = sorted(
             (claim for claim in self.claims.values() if claim.side == side and self._strength(claim) > 0),
-            key=lambda c: (-self._strength(c), -WEIGHTS.get((c.expert, c.dimension), 0.0), c.id),
+            key=lambda c: (
+                -self._strength(c),
+                -self.weighing.counting.places.get((c.expert, c.dimension), 0.0),
+                c.id,
+            ),
         )
         leads: dict[tuple[ExpertType, str], Claim] = {}
         for claim in ranked:

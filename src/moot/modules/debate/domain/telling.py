@@ -5,14 +5,16 @@ from typing import Any
 
 from moot.modules.debate.domain.debate import SAY
 from moot.modules.debate.domain.reading import Reading, name_place, one_each
-from moot.modules.debate.domain.weighing import WEIGHTS, Dimension
+from moot.modules.debate.domain.weights import Dimension, count_over
 from moot.shared.domain.claims import ArgumentGraph, Relation, Side
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.messages import Locale, Message
 
 MOST_TOLD = 3
-PLACES: Mapping[str, Dimension] = {f"{expert.prefix}.{name}": (expert, name) for expert, name in WEIGHTS}
+PLACES: Mapping[str, Dimension] = {
+    f"{expert.prefix}.{name}": (expert, name) for expert, name in count_over(20).places
+}
 
 
 def read_off(
@@ -36,7 +38,7 @@ def read_off(
 def _resolve(reading: Reading) -> str:
     argument = reading.argument
     known = [pulled for pulled in argument.dimensions.items() if pulled[0] in PLACES]
-    ranked = sorted(known, key=lambda pulled: (-_force(*pulled), pulled[0]))
+    ranked = sorted(known, key=lambda pulled: (-_force(reading, *pulled), pulled[0]))
     sides = {"for": [p for p in ranked if p[1] > 0], "against": [p for p in ranked if p[1] < 0]}
     told = [
         SAY(f"pulled.{side}", places=[_pull(*pulled) for pulled in pulls[:MOST_TOLD]])
@@ -47,8 +49,8 @@ def _resolve(reading: Reading) -> str:
     return _speak(reading, [*told, outcome, *_miss(reading), _decide(reading)])
 
 
-def _force(dimension: str, pull: float) -> float:
-    return abs(pull) * WEIGHTS[PLACES[dimension]]
+def _force(reading: Reading, dimension: str, pull: float) -> float:
+    return abs(pull) * reading.weighing.counting.places[PLACES[dimension]]
 
 
 def _pull(dimension: str, pull: float) -> Message:

@@ -2,51 +2,55 @@
 the motion that the share is worth buying at this price, over this horizon.
 
 A quantitative bipolar argumentation framework. Strengths follow from one gradual semantics, DF-QuAD (Rago, Toni,
-Aurisicchio, Baroni 2016), with weights on the edges to the motion, so that every expert of the panel counts alike.
+Aurisicchio, Baroni 2016), with weights on the edges to the motion: what each expert of the panel counts.
 """
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 
-from moot.shared.domain.claims import Claim, Relation
-from moot.shared.domain.experts import VIEW, Direction, ExpertType
+from moot.modules.debate.domain.weights import Counting, Dimension, count_over, load_weights
+from moot.shared.domain.claims import ArgumentGraph, Claim, Horizon, Relation
+from moot.shared.domain.experts import Direction, ExpertType
 
 UNDECIDED = 0.5
 """How strong the motion is before anybody has spoken."""
 NEUTRAL_BAND = 0.2
 """Conviction below which nobody should act, so that it is no direction."""
-DOUBT_OF_A_SILENT_EXPERT = 1 / len(ExpertType)
-"""All that it could have said: no set of voices is bolder than the panel they are of."""
 STILL = 1e-12
 MOST_PASSES = 500
 CALM_PASSES = 50
 """Passes after which a circle of claims that does not come to rest is damped."""
 
-Dimension = tuple[ExpertType, str]
-DIMENSIONS: tuple[Dimension, ...] = tuple(
-    (expert, dimension) for expert in ExpertType for dimension in expert.dimensions
-)
-WEIGHTS: Mapping[Dimension, float] = {
-    **{(expert, VIEW): 1 / len(ExpertType) for expert in ExpertType},
-    **{place: 1 / len(ExpertType) / len(place[0].dimensions) for place in DIMENSIONS},
-}
-"""Of the whole panel, whoever is heard: silence is doubt."""
-
 
 @dataclass(frozen=True)
 class Weighing:
-    """What claims and relations come to. Nothing depends on their order."""
+    """What claims and relations come to over a horizon. Nothing depends on their order."""
 
     claims: Sequence[Claim]
     relations: Sequence[Relation]
     heard: frozenset[ExpertType]
+    horizon: Horizon = 20
+
+    @classmethod
+    def reopen(cls, argument: ArgumentGraph) -> "Weighing":
+        return cls(argument.claims, argument.relations, frozenset(argument.heard), argument.horizon)
+
+    @property
+    def counting(self) -> Counting:
+        return count_over(self.horizon)
+
+    @cached_property
+    def bases(self) -> dict[str, float]:
+        """How strong each claim is over this horizon, before anything is said of it."""
+        scale = load_weights().scale
+        return {claim.id: claim.strength * scale(claim, self.horizon) for claim in self.claims}
 
     @cached_property
     def strengths(self) -> dict[str, float]:
         """Of each claim, after all that is said for and against it."""
-        return settle({claim.id: claim.strength for claim in self.claims}, self.relations)
+        return settle(self.bases, self.relations)
 
     @cached_property
     def dimensions(self) -> dict[Dimension, float]:
@@ -65,7 +69,7 @@ class Weighing:
     @cached_property
     def lean(self) -> float:
         """From -1 (do not) to 1 (do)."""
-        return weigh_dimensions(self.dimensions)
+        return self.tip(self.dimensions)
 
     @property
     def conviction(self) -> float:
@@ -77,7 +81,13 @@ class Weighing:
 
     @cached_property
     def doubt(self) -> float:
-        return DOUBT_OF_A_SILENT_EXPERT * (len(ExpertType) - len(self.heard))
+        """All that the silent could have said: no set of voices is bolder than the panel they are of."""
+        return sum(weight for expert, weight in self.counting.experts.items() if expert not in self.heard)
+
+    def tip(self, pulls: Mapping[Dimension, float]) -> float:
+        """How far dimensions move a motion that stands in the middle."""
+        places = self.counting.places
+        return tip([places.get(place, 0.0) * pull for place, pull in pulls.items()])
 
     def convince(self, lean: float) -> float:
         """What is left of a lean when those who were not heard are granted to think otherwise."""
@@ -92,7 +102,8 @@ class Weighing:
         """As if these had never been claimed; what they said of others falls with them."""
         gone = set(struck)
         relations = [r for r in self.relations if not {r.source, r.target} & gone]
-        return Weighing([claim for claim in self.claims if claim.id not in gone], relations, self.heard)
+        claims = [claim for claim in self.claims if claim.id not in gone]
+        return replace(self, claims=claims, relations=relations)
 
 
 def balance(claims: Iterable[Claim], strengths: Mapping[str, float]) -> float:
@@ -102,11 +113,6 @@ def balance(claims: Iterable[Claim], strengths: Mapping[str, float]) -> float:
         if claim.side != "neither":
             (pro if claim.side == "for" else con).append(strengths[claim.id])
     return accrue(pro) - accrue(con)
-
-
-def weigh_dimensions(pulls: Mapping[Dimension, float]) -> float:
-    """How far they move a motion that stands in the middle."""
-    return tip([WEIGHTS.get(place, 0.0) * pull for place, pull in pulls.items()])
 
 
 def tip(weighed: Sequence[float]) -> float:

@@ -78,6 +78,7 @@ class Asking(TypedDict, total=False):
     as_of: date | datetime | str | None
     locale: Locale | None
     rounds: int | None
+    horizon: int | None
     holder: Holder | Mapping[str, Any] | None
     max_cost: float | None
 

@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import AwareDatetime, BaseModel, Field, StrictBool, model_validator
 
 from moot.modules.coordinator.domain.model.enums import ExpertType
-from moot.shared.domain.claims import Holder, Move, PastVerdict
+from moot.shared.domain.claims import Holder, Horizon, Move, PastVerdict
 from moot.shared.domain.ids import LAST_PAGE, MOST_PER_PAGE
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
 from moot.shared.domain.moments import Moment
@@ -41,6 +41,9 @@ class Question(BaseModel, frozen=True):
     locale: Locale = DEFAULT_LOCALE
     rounds: int = Field(
         default=1, ge=1, le=3, description="how often bull and bear speak, where a model argues; 1 to 3"
+    )
+    horizon: Horizon = Field(
+        default=20, description="the sessions over which it should be worth buying: 5, 20 or 60"
     )
     holder: Holder | None = Field(
         default=None,

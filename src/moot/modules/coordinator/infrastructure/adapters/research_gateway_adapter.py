@@ -74,6 +74,7 @@ class DebateGatewayAdapter(Gateway[DebateContainer], IDebateGateway):
             evidence=[Evidence.model_validate(item) for item in found],
             claims=[Claim.model_validate(claim) for claim in claims],
             rounds=getattr(current_context().asked, "rounds", 1),
+            horizon=getattr(current_context().asked, "horizon", 20),
             **_setting(),
         )
         return (await self._container().debate_service().run(debate)).model_dump(mode="json")
