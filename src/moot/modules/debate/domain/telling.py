@@ -78,7 +78,7 @@ def _narrate(reading: Reading) -> str:
     clashes = [_tell_clash(reading, clash) for clash in reading.clashes[:MOST_TOLD]]
     watched = [SAY("as_it_is", text=reading.watch(expert)) for expert in reading.argument.heard]
     paragraphs = [
-        [SAY(f"outcome.{reading.argument.direction}"), *_miss(reading)],
+        [_conclude(reading.argument), *_miss(reading)],
         _tell_side(reading, "for"),
         _tell_side(reading, "against"),
         [SAY("clashes"), *clashes] if clashes else [],
@@ -86,6 +86,10 @@ def _narrate(reading: Reading) -> str:
         [SAY("watched"), *watched],
     ]
     return "\n\n".join(_speak(reading, messages) for messages in paragraphs if messages)
+
+
+def _conclude(argument: ArgumentGraph) -> Message:
+    return SAY(f"outcome.{argument.direction}", span=SAY(f"span.{argument.horizon}"))
 
 
 def _tell_clash(reading: Reading, clash: Relation) -> Message:
