@@ -43,13 +43,14 @@ class FakeMarketFacts:
     filed: Sequence[FinancialReport] = ()
     figures: Sequence[MacroObservation] = ()
     published: Sequence[NewsItem] = ()
+    firm: Company = COMPANY
     asked: list[datetime] = field(default_factory=list)
     newest: DataUntil = field(default_factory=dict)
     dropped: list[Message] = field(default_factory=list)
 
     async def company(self, symbol: Symbol, *, as_of: datetime) -> Company:
         self.asked.append(as_of)
-        return COMPANY
+        return self.firm
 
     async def daily_bars(self, symbol: Symbol, start: date, end: date, *, as_of: datetime) -> list[DailyBar]:
         return [b for b in self.daily if start <= b.trade_date <= end and b.available_at <= as_of]

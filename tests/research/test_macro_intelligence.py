@@ -5,9 +5,15 @@ from datetime import date
 import pytest
 from pydantic import ValidationError
 
-from moot.modules.research.application.macro_intelligence import MacroResult, environment_for, trends
+from moot.modules.research.application.macro_intelligence import (
+    MacroResult,
+    chain_months,
+    environment_for,
+    trends,
+)
 from moot.shared.domain.errors import InvalidInput
-from tests.fakes.research import FakeMarketFacts, a_figure
+from moot.shared.domain.facts import Company
+from tests.fakes.research import COMPANY, FakeMarketFacts, a_figure
 from tests.research.cases import SUPPORT, TIGHTER, friendly_figures, macro, policy
 
 DIMENSIONS = ["货币与流动性环境", "产业政策与监管动态", "宏观经济周期定位", "行业景气与资金流向"]
@@ -45,19 +51,68 @@ def test_most_dimensions_decide_and_a_very_bad_one_spoils_it(scores: list[int], 
     assert environment_for(scores) == environment
 
 
+def in_industry(industry: str) -> Company:
+    return COMPANY.model_copy(update={"industry": industry})
+
+
 async def test_easy_money_and_a_strong_industry_are_favorable() -> None:
-    report = await macro(FakeMarketFacts(figures=friendly_figures(), published=[SUPPORT]))
+    report = await macro(
+        FakeMarketFacts(figures=friendly_figures(), published=[SUPPORT], firm=in_industry("全国地产"))
+    )
     assert report["macro_environment"] == "Favorable (有利)"
     assert [d["dimension"] for d in report["dimension_analyses"]] == DIMENSIONS
     assert "LPR 变化（-0.10 个百分点）" in report["key_opportunities"]
-    assert "1 年期 LPR 降至 3.00%，三个月内下调 0.10 个百分点，融资成本下降。" in report["narrative_report"]
-    assert report["key_risks"][1:] == ["各维度暂无明确的利空，相对最弱的是产业政策与监管动态（75 分）。"]
+    assert (
+        "1 年期 LPR 降至 3.00%，三个月内下调 0.10 个百分点，对本行业十分有利。" in report["narrative_report"]
+    )
+    assert report["key_risks"][1:] == ["PPI 涨幅变化（1.0 个百分点）"]
 
 
 async def test_tight_money_and_a_weak_industry_are_unfavorable() -> None:
     report = await macro(hostile_market())
     assert report["macro_environment"] == "Unfavorable (不利)"
     assert "制造业 PMI（48.3）" in report["key_risks"]
+
+
+async def test_what_helps_one_sector_hurts_another_and_hardly_touches_a_third() -> None:
+    """Lower rates: cheaper credit for a developer, a thinner margin for a bank."""
+    said, sides = {}, {}
+    for industry in ("全国地产", "银行", "白酒"):
+        report = await macro(FakeMarketFacts(figures=friendly_figures(), firm=in_industry(industry)), "en-US")
+        (claim,) = [claim for claim in report["claims"] if claim["id"] == "macro.lpr"]
+        said[industry], sides[industry] = claim["says"]["en-US"], (claim["side"], claim["strength"])
+        assert claim["horizon"] == 60
+    assert sides == {"全国地产": ("for", 0.5), "银行": ("against", 0.25), "白酒": ("for", 0.125)}
+    assert said["全国地产"].endswith("which helps this industry a great deal.")
+    assert said["银行"].endswith("which hurts this industry.")
+    assert said["白酒"].endswith("which helps this industry a little.")
+
+
+async def test_dimensions_without_data_have_no_vote() -> None:
+    figures = [figure for figure in friendly_figures() if figure.series in ("lpr_1y", "pmi_manufacturing")]
+    report = await macro(FakeMarketFacts(figures=figures, firm=in_industry("工程机械")))
+    assert [d["score"] for d in report["dimension_analyses"]] == [75, 50, 100, 50]
+    assert report["macro_environment"] == "Favorable (有利)"
+
+
+def test_twelve_changes_on_the_month_make_one_on_the_year() -> None:
+    changes = [0.1 * n for n in range(13)]
+    months = [date(2025 + (4 + n) // 12, (4 + n) % 12 + 1, 28) for n in range(13)]
+    figures = [a_figure("ppi_mom", change, month) for change, month in zip(changes, months, strict=True)]
+    made = {figure.period: figure.value for figure in chain_months(figures) if figure.series == "ppi_yoy"}
+    expected = 1.0
+    for change in changes[1:]:
+        expected *= 1 + change / 100
+    assert set(made) == set(months[11:])
+    assert made[months[12]] == round(100 * (expected - 1), 1)
+
+
+def test_a_year_with_a_hole_is_none_and_what_is_told_is_not_made() -> None:
+    months = [date(2025 + (4 + n) // 12, (4 + n) % 12 + 1, 28) for n in range(12)]
+    figures = [a_figure("ppi_mom", 0.5, month) for month in months]
+    told = a_figure("ppi_yoy", 3.0, months[-1])
+    assert chain_months(figures[:5] + figures[6:]) == figures[:5] + figures[6:]
+    assert chain_months([*figures, told]) == [*figures, told]
 
 
 async def test_the_change_is_over_about_three_months() -> None:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 from pydantic import BaseModel, Field
 
 from moot.modules.research.domain.facts import Cited
-from moot.modules.research.domain.sectors import Trade
+from moot.modules.research.domain.sectors import Factor, Trade
 from moot.shared.domain.claims import Claim
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.facts import Fact
@@ -59,10 +59,11 @@ class Opinion(Generic[R]):
 class Snapshot(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
     """What code computed for one expert. Absent means that the data did not allow it, never zero.
 
-    `trade` is the kind of business, where the rules differ by it.
+    `trade` is the kind of business, where the rules differ by it; `exposure` what it is exposed to, where they do.
     """
 
     trade: Trade = "company"
+    exposure: Mapping[Factor, float] = {}
 
     @classmethod
     @cache

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from moot.modules.research.domain.evidence import DimensionAnalysis, Snapshot
 from moot.modules.research.domain.facts import SAY, difference
-from moot.modules.research.domain.sectors import Trade
+from moot.modules.research.domain.sectors import Factor, Trade
 from moot.shared.domain.claims import Horizon, Side
 from moot.shared.domain.messages import DEFAULT_LOCALE, LIST_SEPARATOR, Catalogue, Locale, Message
 from moot.shared.domain.units import Unit
@@ -117,7 +117,8 @@ class Rule:
 
     `of`: it is measured in per cent of another field; `less`: by what it is more than another. `rests`: the fields it
     goes by, where its sentence does not name them. `reported`: they tell what others wrote. `horizon`: over how many
-    sessions it says something. `trades`: the kinds of business it is asked of, or all.
+    sessions it says something. `trades`: the kinds of business it is asked of, or all. `factor`: it counts as far as
+    the company is exposed to that.
     """
 
     name: str
@@ -130,6 +131,7 @@ class Rule:
     reported: bool = False
     horizon: Horizon = 20
     trades: tuple[Trade, ...] = ()
+    factor: Factor | None = None
 
     @property
     def weight(self) -> float:
@@ -151,7 +153,7 @@ class Rule:
         return Finding(
             name,
             say(kind),
-            band.points,
+            band.points * (snapshot.exposure.get(self.factor, 0.0) if self.factor else 1),
             self.weight,
             self.dimension,
             self.name,

@@ -27,7 +27,10 @@ class Sector(BaseModel, frozen=True, extra="forbid"):
     industries: tuple[str, ...] = ()
 
 
-UNKNOWN = Sector(name="other")
+UNKNOWN = Sector(
+    name="other", exposure={"rates": 0.25, "credit": 0.25, "prices": 0.0, "demand": 0.5, "policy": 0.5}
+)
+"""As the market as a whole."""
 
 
 @cache

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
+from math import inf, prod
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -94,6 +95,26 @@ class MacroResult(ExpertResult):
     information_sources: list[str] = Field(min_length=1)
 
 
+YEAR = 12
+CHAINED = {"cpi_mom": "cpi_yoy", "ppi_mom": "ppi_yoy"}
+"""Where a source tells the change on the month alone, twelve of them make one on the year."""
+
+
+def chain_months(figures: Sequence[MacroObservation]) -> list[MacroObservation]:
+    """With changes on the year where only those on the month were told."""
+    told, made = {figure.series for figure in figures}, list[MacroObservation]()
+    for monthly, yearly in CHAINED.items():
+        months = {f.period.year * YEAR + f.period.month: f for f in figures if f.series == monthly}
+        for number, last in months.items() if yearly not in told else ():
+            year = [months.get(number - back) for back in range(YEAR)]
+            changes = [1 + month.value / 100 for month in year if month]
+            if len(changes) == YEAR:
+                made.append(
+                    last.model_copy(update={"series": yearly, "value": round(100 * prod(changes) - 100, 1)})
+                )
+    return [*figures, *made]
+
+
 class Trend(NamedTuple):
     """The latest figure of a series, and how it moved over about three months."""
 
@@ -121,6 +142,7 @@ def macro_snapshot(case: Case, by_series: Mapping[str, Trend], policies: Sequenc
         stock_name=case.stock_name,
         third_code=case.company.symbol,
         industry=case.industry,
+        exposure=case.sector.exposure,
         current_date=case.today,
         policy_context=tell_events(policies, locale),
         **{context: _tell_figures(names, known, locale) for context, names in SERIES.items()},
@@ -161,13 +183,18 @@ def _tell_figures(names: Iterable[str], known: Mapping[str, Trend], locale: Loca
     return "\n".join(line.in_locale(locale) for line in lines) or SAY("no_results").in_locale(locale)
 
 
-FIGURE_DAYS = 200
+FIGURE_DAYS = 500
+"""A year of monthly changes, and a quarter before it."""
+EFFECTS = (
+    *((-0.7, "hurts_much"), (-0.3, "hurts"), (-0.01, "hurts_little"), (0.01, "nothing")),
+    *((0.3, "helps_little"), (0.7, "helps"), (inf, "helps_much")),
+)
 FLOOR = 20
 """A dimension below this spoils the rest."""
 
 
 def environment_for(scores: Sequence[int]) -> MacroEnvironment:
-    """Most dimensions decide, but one that is very bad spoils it."""
+    """Most dimensions that have data decide, but one that is very bad spoils it."""
     most = len(scores) / 2
     if min(scores) < FLOOR or sum(score < 40 for score in scores) > most:
         return "Unfavorable (不利)"
@@ -181,6 +208,11 @@ def _spoiler(dimensions: Sequence[DimensionAnalysis]) -> str:
     return "spoiled" if scores != lifted and environment_for(lifted) != environment_for(scores) else ""
 
 
+def _size(felt: float) -> str:
+    """How much something is felt, and which way."""
+    return next(name for below, name in EFFECTS if felt < below)
+
+
 class MacroIntelligenceService(ReportedService[MacroSnapshot, MacroResult]):
     expert = ExpertType.MACRO_INTELLIGENCE
     folder, texts, dimensions = FOLDER, SAY, MacroDimension
@@ -188,15 +220,20 @@ class MacroIntelligenceService(ReportedService[MacroSnapshot, MacroResult]):
     searches, quotes = SEARCHES, [search.context for search in SEARCHES]
 
     def speak(self, snapshot: MacroSnapshot, case: Case, locale: Locale) -> Voice:
+        """It can also say what more and less of each factor does to companies of the industry."""
         say, newest = super().speak(snapshot, case, locale), next(iter(snapshot.policy_events), None)
+        for factor, exposure in snapshot.exposure.items():
+            effects = {f"more_{factor}": exposure, f"less_{factor}": -exposure}
+            say = say.also(**{name: say(f"effect.{_size(felt)}") for name, felt in effects.items()})
         return say.also(latest_policy=newest.titles[locale]) if newest else say
 
     def conclude(self, snapshot: MacroSnapshot, card: Scorecard, say: Voice) -> MacroResult:
         dimensions = card.grade(MacroDimension, say)
-        environment = environment_for([dimension.score for dimension in dimensions])
+        heard = [said for said in dimensions if card.of(said.dimension).score is not None]
+        environment = environment_for([dimension.score for dimension in heard])
         say, stance = card.with_extremes(MacroDimension, say), self.expert.stances[environment]
         view = environment.partition(" ")[0].lower()
-        conclusion, risk = say(f"conclusion.{view}"), say(f"risk.{_spoiler(dimensions) or view}")
+        conclusion, risk = say(f"conclusion.{view}"), say(f"risk.{_spoiler(heard) or view}")
         return MacroResult(
             macro_environment=environment,
             confidence_score=card.confidence,
@@ -211,7 +248,7 @@ class MacroIntelligenceService(ReportedService[MacroSnapshot, MacroResult]):
     async def run(self, symbol: str, *, as_of: datetime, locale: Locale) -> dict[str, Any]:
         case = await self._open(symbol, as_of, locale)
         figures = await self._facts.macro(case.symbol, FIGURE_DAYS, as_of=as_of)
-        by_series = trends(f for f in figures if f.industry in (None, case.company.industry))
+        by_series = trends(f for f in chain_months(figures) if f.industry in (None, case.company.industry))
         news = await self._spare(self._facts.news(case.symbol, WINDOW_DAYS, as_of=as_of))
         policies = read_events([item for item in news if item.kind == "policy"], case)
         snapshot, read = await self._search(case, macro_snapshot(case, by_series, policies))
