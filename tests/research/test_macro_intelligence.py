@@ -91,7 +91,7 @@ async def test_what_helps_one_sector_hurts_another_and_hardly_touches_a_third() 
 async def test_dimensions_without_data_have_no_vote() -> None:
     figures = [figure for figure in friendly_figures() if figure.series in ("lpr_1y", "pmi_manufacturing")]
     report = await macro(FakeMarketFacts(figures=figures, firm=in_industry("工程机械")))
-    assert [d["score"] for d in report["dimension_analyses"]] == [75, 50, 100, 50]
+    assert [d["score"] for d in report["dimension_analyses"]] == [100, 50, 100, 50]
     assert report["macro_environment"] == "Favorable (有利)"
 
 

@@ -103,6 +103,10 @@ def _spell(unit: str, locale: Locale) -> tuple[str, float]:
     return texts[f"unit.{unit}"], float(texts[f"scale.{unit}"])
 
 
+LEAST_FELT = 0.5
+"""What a company is less exposed to than this leaves room for doubt."""
+
+
 class Band(NamedTuple):
     """Values below `below` (and not in an earlier band) count `points`; `says` picks the sentence."""
 
@@ -147,14 +151,17 @@ class Rule:
             return Finding(
                 name, say("no_data"), None, self.weight, self.dimension, self.name, horizon=self.horizon
             )
-        kind = f"{self.name}.{band.says}"
+        kind, felt = (
+            f"{self.name}.{band.says}",
+            snapshot.exposure.get(self.factor, 0.0) if self.factor else 1.0,
+        )
         goes_by = [n for n in (self.measure, self.of, self.less) if n in type(snapshot).model_fields]
         named = say.names_in(kind)
         return Finding(
             name,
             say(kind),
-            band.points * (snapshot.exposure.get(self.factor, 0.0) if self.factor else 1),
-            self.weight,
+            band.points * felt,
+            self.weight * max(abs(felt), LEAST_FELT),
             self.dimension,
             self.name,
             kind,
