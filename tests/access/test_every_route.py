@@ -16,7 +16,7 @@ from tests.access.desk import HERE, calling, new_key, open_app
 from tests.fakes.clock import PATIENCE, TickingClock
 
 OPEN = {"/", "/healthz", "/readyz"}
-NOBODYS_IDS = {"symbol"}
+NOBODYS_IDS = {"symbol", "expert"}
 NOBODYS_LISTS = {
     "/api/v1/market-data/symbols",
     "/api/v1/market-data/tables",

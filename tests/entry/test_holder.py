@@ -54,6 +54,7 @@ async def test_over_rest_they_are_kept_and_go_with_a_retry(client):
     [
         ({"rounds": 4}, "rounds", "out of range", "超出"),
         ({"rounds": "often"}, "rounds", "whole number", "整数"),
+        ({"horizon": 7}, "horizon", "is not known", "5"),
         ({"holder": {"cost": 0}}, "holder.cost", "out of range", "超出"),
         ({"holder": {"risk": "lots"}}, "holder.risk", "is not known", "low"),
         ({"holder": {"horison": "long"}}, "holder", "Did you mean horizon?", "horizon"),

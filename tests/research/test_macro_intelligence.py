@@ -62,9 +62,7 @@ async def test_easy_money_and_a_strong_industry_are_favorable() -> None:
     assert report["macro_environment"] == "Favorable (有利)"
     assert [d["dimension"] for d in report["dimension_analyses"]] == DIMENSIONS
     assert "LPR 变化（-0.10 个百分点）" in report["key_opportunities"]
-    assert (
-        "1 年期 LPR 降至 3.00%，三个月内下调 0.10 个百分点，对本行业十分有利。" in report["narrative_report"]
-    )
+    assert "1 年期 LPR 降至 3.00%，三个月内下调 0.10 个百分点，对本行业有利。" in report["narrative_report"]
     assert report["key_risks"][1:] == ["PPI 涨幅变化（1.0 个百分点）"]
 
 
@@ -83,7 +81,7 @@ async def test_what_helps_one_sector_hurts_another_and_hardly_touches_a_third() 
         said[industry], sides[industry] = claim["says"]["en-US"], (claim["side"], claim["strength"])
         assert claim["horizon"] == 60
     assert sides == {"全国地产": ("for", 0.5), "银行": ("against", 0.25), "白酒": ("for", 0.125)}
-    assert said["全国地产"].endswith("which helps this industry a great deal.")
+    assert said["全国地产"].endswith("which helps this industry.")
     assert said["银行"].endswith("which hurts this industry.")
     assert said["白酒"].endswith("which helps this industry a little.")
 

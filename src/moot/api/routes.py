@@ -42,6 +42,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {
 
 ROUTERS = (
     research_routes.router,
+    research_routes.expert_router,
     session_routes.router,
     decision_routes.status_router,
     rule_routes.router,

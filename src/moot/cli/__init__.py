@@ -24,6 +24,7 @@ else:
 COMMANDS = {
     "init": "init",
     "research": "research",
+    "expert": "research",
     "contest": "contest",
     "ask": "ask",
     "decide": "decide",

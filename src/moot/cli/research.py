@@ -1,4 +1,6 @@
-"""`moot research`: ask the desk about a share, or about several at once, and show what it found."""
+"""`moot research`: ask the desk about a share, or about several at once, and show what it found. `moot expert`: ask
+one of its experts alone.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +19,7 @@ from moot.cli.research_view import (
     list_warnings,
     progress_console,
     progress_for,
+    show_expert,
     show_result,
     tell_lines,
 )
@@ -24,6 +27,7 @@ from moot.cli.texts import SAY, environment_locale, say
 from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS
 from moot.modules.coordinator.application.report_words import Wording
 from moot.shared.domain.errors import AppError, InvalidInput, Unavailable
+from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.messages import LOCALES, Locale, Message, locale_of
 from moot.shared.infrastructure.settings import Settings, split_names
 
@@ -94,6 +98,45 @@ def research(
             return await desk.research(symbol, **asked, watch=watch)
 
         run_and_show(settings, asked, ask, as_json=as_json)
+
+
+def expert(
+    name: Annotated[
+        str,
+        argument(
+            "help.one_expert", metavar="NAME", told={"experts": ", ".join(e.prefix for e in ExpertType)}
+        ),
+    ],
+    symbol: Annotated[str, argument("help.symbol", metavar="SYMBOL")],
+    as_of: Annotated[str | None, option("help.as_of", metavar=DAY)] = None,
+    limit: Annotated[str | None, option("help.limit", metavar="N")] = None,
+    locale: Annotated[str | None, option("help.locale", told={"locales": LOCALES})] = None,
+    max_cost: Annotated[str | None, option("help.max_cost", metavar="X")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """A session like any other, of one expert and without a debate."""
+    with command(locale, as_json=as_json) as settings:
+        chosen = next((one.value for one in ExpertType if name in (one, one.prefix)), name)
+        asked: dict[str, Any] = {
+            "experts": [chosen],
+            "options": {"financial_auditor": {"limit": number_or_text(limit)}} if limit else {},
+            "as_of": as_of,
+            "skip_debate": True,
+            "locale": locale or environment_locale(),
+            "max_cost": number_or_text(max_cost) if max_cost else None,
+        }
+
+        async def ask(desk: Moot) -> ResearchResult:
+            share = await name_share(desk, symbol, as_json=as_json)
+            await estimate_first(desk, asked, as_json=as_json)
+            return await desk.research(share, **asked, watch=watch)
+
+        with progress_for(progress_console(as_json=as_json), asked, quiet=as_json) as watch:
+            result = at_desk(settings, ask)
+        if as_json:
+            print_json(result)
+        else:
+            show_expert(Console(), result)
 
 
 def describe_holder(

@@ -26,6 +26,7 @@ from moot.modules.coordinator.application.report_case import Case
 from moot.modules.coordinator.application.report_opening import Writer, name_company, number, tell_ruling
 from moot.modules.coordinator.application.report_page import Pen
 from moot.modules.coordinator.application.report_words import Wording
+from moot.modules.coordinator.application.results import summarise
 from moot.shared.domain.markdown import drop_unseen
 from moot.shared.domain.messages import locale_of, shorten
 
@@ -56,6 +57,7 @@ COLOURS = {
 }
 NODE_COLOURS = {"success": "green", "failed": "red", "skipped": "dim"}
 REPLAY_COLOURS = {"same": "green", "failed_alike": "dim", "differs": "bold red", "unrecorded": "yellow"}
+SIDES = {"for": ("+", "green"), "against": ("−", "red"), "neither": ("·", "dim")}
 ROOM_FOR_ALL = 100
 """Cells that a row of sessions takes."""
 LONGEST = 120
@@ -90,6 +92,33 @@ def show_result(console: Console, result: ResearchResult, report: Path | OSError
         console.print(Text(label("no_report", why=report.strerror or report), style="bold red"))
     else:
         console.print(Text(label("report", path=report)), soft_wrap=True)
+
+
+def show_expert(console: Console, result: ResearchResult) -> None:
+    """What one expert says: its view and what would refute it, and its claims, the strongest first."""
+    say, case = Wording(result.locale), Case(result)
+    (item,) = result.expert_results.values()
+    title = Text(f"{say(f'node.{item.expert_type}')} · {name_company(case, say, drop_unseen)}")
+    told = (
+        [summarise(item.expert_type, item.data).reasoning, item.data.get("risk_warning")] if item.data else []
+    )
+    said = [drop_unseen(text) for text in told if text]
+    console.print()
+    console.print(
+        Panel(Group(*map(Prose, [tell_view(item, say, drop_unseen), *said])), title=title, title_align="left")
+    )
+    claims = Table.grid(padding=(0, 1))
+    for claim in sorted(case.claims.values(), key=lambda claim: -abs(claim.pull)):
+        sign, colour = SIDES[claim.side]
+        strength = f"{sign}{claim.strength:.2f}" if claim.side != "neither" else sign
+        claims.add_row(
+            Text(strength, style=colour), Prose(drop_unseen(claim.text(result.locale)), style=colour)
+        )
+    console.print(claims)
+    for line in tell_ages(result, say):
+        console.print(Prose(line))
+    if result.session_id:
+        console.print(Text(_label(say, "session", session_id=result.session_id)))
 
 
 def _first_page(writer: Writer) -> Iterator[RenderableType]:

@@ -35,6 +35,7 @@ NEEDS: tuple[tuple[frozenset[str], str, KeyScope], ...] = (
     (READING, r"/api/v1/coordinator/intake/metrics(/.*)?", "admin"),
     (READING, r"(?s:.*)", "read"),
     (SENDING, r"/api/v1/coordinator/research(/.+/(retry|contest|cancel))?", "research"),
+    (SENDING, r"/api/v1/research/[^/]+", "research"),
     (SENDING, r"/api/v1/coordinator/intake(/[^/]+/(feedback|resume))?", "research"),
     (SENDING, r"/api/v1/llm-platform/(chat/generate|web-search)", "research"),
     (SENDING, r"/api/v1/market-data/sql", "research"),

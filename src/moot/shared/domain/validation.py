@@ -121,8 +121,9 @@ def _field(path: Sequence[int | str]) -> str:
 
 def _list_allowed(context: Mapping[str, Any]) -> list[str]:
     bounds = [f"{sign} {context[name]}" for name, sign in BOUNDS.items() if name in context]
-    quoted = re.findall(r"'([^']*)'", str(context.get("expected", "")))
-    return list(context.get("allowed", [])) or bounds or quoted
+    expected = str(context.get("expected", ""))
+    named = re.findall(r"'([^']*)'", expected) or re.findall(r"\d+", expected)
+    return list(context.get("allowed", [])) or bounds or named
 
 
 PARTS_OF_A_REQUEST = {"body", "query", "path", "header"}

@@ -167,7 +167,7 @@ class Rule:
             kind,
             rests=(*named, *goes_by, *self.rests),
             reported=self.reported,
-            brief=say.brief(name, [field for field in goes_by if field in named] or named),
+            brief=name if self.reported else say.brief(name, [n for n in goes_by if n in named] or named),
             horizon=self.horizon,
         )
 

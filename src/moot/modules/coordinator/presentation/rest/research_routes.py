@@ -16,11 +16,15 @@ from moot.modules.coordinator.application.research_orchestration_service import 
 from moot.modules.coordinator.application.session_history import ResearchSession, SessionHistory, Started
 from moot.modules.coordinator.container import CoordinatorContainer
 from moot.modules.coordinator.domain.exceptions import SessionWaiting
+from moot.shared.domain.experts import ExpertType
+from moot.shared.domain.messages import Locale
+from moot.shared.domain.moments import Moment
 from moot.shared.domain.validation import Strict
 from moot.shared.presentation.caller import Caller, Reader, Workspace, reader_of, unless_gone
 from moot.shared.presentation.errors import refusals
 
 router = APIRouter(prefix="/coordinator")
+expert_router = APIRouter(prefix="/research", tags=["research"])
 T = TypeVar("T")
 
 FURTHER = ("events", "report", "decisions", "cancel")
@@ -75,6 +79,17 @@ Prefer = Annotated[str | None, Header(description="respond-async: as mode async 
 RECEIPT: dict[int | str, dict[str, Any]] = {
     202: {"model": Started, "description": "accepted; it runs in the background, or waits for a person"}
 }
+
+
+REFUSALS = refusals(
+    {
+        400: "the request cannot be accepted; nothing was started",
+        409: "the key stands for another request, or the run was cancelled",
+        429: "the desk is at its limit; Retry-After says when to come back",
+        500: "every selected expert failed, or Moot itself did",
+        503: "the desk is closing, or cannot store what it accepts",
+    }
+)
 
 
 @dataclass
@@ -143,22 +158,41 @@ class ResearchOrder(ResearchBody):
     tags=["research"],
     summary="Research a symbol",
     response_model=ResearchResult,
-    responses=RECEIPT
-    | refusals(
-        {
-            400: "the request cannot be accepted; nothing was started",
-            409: "the key stands for another request, or the run was cancelled",
-            429: "the desk is at its limit; Retry-After says when to come back",
-            500: "every selected expert failed, or Moot itself did",
-            503: "the desk is closing, or cannot store what it accepts",
-        }
-    ),
+    responses=RECEIPT | REFUSALS,
 )
 async def research(
     request: Request, body: ResearchOrder, service: Service, order: Ordered, reader: Reader
 ) -> ResearchResult | Response:
     """Ask the selected experts in parallel, let bull and bear argue over the findings, and have a judge rule."""
     asked = {"locale": reader, **body.model_dump(exclude_unset=True, exclude={"mode"})}
+    request.state.locale = asked["locale"]
+    return await order.answer(body.mode, service.execute, service.start, asked)
+
+
+class ExpertOrder(Strict):
+    """A question to one expert; `options` are what that expert understands."""
+
+    symbol: str = Field(examples=["900001.DEMO"])
+    options: dict[str, Any] = Field(default_factory=dict)
+    as_of: Moment | None = Field(default=None, description="what was known then, as for the whole desk")
+    locale: Locale | None = None
+    max_cost: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    mode: AskedMode = "sync"
+
+
+@expert_router.post(
+    "/{expert}",
+    summary="Ask one expert alone",
+    response_model=ResearchResult,
+    responses=RECEIPT | REFUSALS,
+)
+async def ask_expert(
+    request: Request, expert: ExpertType, body: ExpertOrder, service: Service, order: Ordered, reader: Reader
+) -> ResearchResult | Response:
+    """A session like any other, of this expert and without a debate: its view, its claims and its evidence."""
+    asked = {"locale": reader, **body.model_dump(exclude_none=True, exclude={"mode", "options"})}
+    asked |= {"experts": [expert], "skip_debate": True}
+    asked |= {"options": {expert.value: body.options}} if body.options else {}
     request.state.locale = asked["locale"]
     return await order.answer(body.mode, service.execute, service.start, asked)
 

@@ -185,10 +185,7 @@ def _tell_figures(names: Iterable[str], known: Mapping[str, Trend], locale: Loca
 
 FIGURE_DAYS = 500
 """A year of monthly changes, and a quarter before it."""
-EFFECTS = (
-    *((-0.7, "hurts_much"), (-0.3, "hurts"), (-0.01, "hurts_little"), (0.01, "nothing")),
-    *((0.3, "helps_little"), (0.7, "helps"), (inf, "helps_much")),
-)
+EFFECTS = ((-0.3, "hurts"), (-0.01, "hurts_little"), (0.01, "nothing"), (0.3, "helps_little"), (inf, "helps"))
 FLOOR = 20
 """A dimension below this spoils the rest."""
 
