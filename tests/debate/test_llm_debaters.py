@@ -354,6 +354,7 @@ async def test_a_side_makes_claims_of_its_own_and_attacks_those_of_the_other(loc
                 "reported": False,
                 "by": "llm",
                 "horizon": 20,
+                "contests": None,
             }
         ],
         "relations": [

@@ -5,10 +5,13 @@ from typing import Any
 
 import pytest
 
+from moot.modules.debate.domain.schemes import relate
+from moot.modules.debate.domain.weighing import Weighing
 from moot.modules.research.domain.claims import MOST_PROPOSED, with_claims
 from moot.modules.research.infrastructure.llm_analyst import prompt
 from moot.shared.domain.claims import Claim
 from moot.shared.domain.errors import AppError
+from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.messages import LOCALES, Locale
 from tests.fakes.llm import FakeLLM
 from tests.research.test_llm_analysts import AGENTS, EVERYONE, SERVICES, desk, good_answer, run, said
@@ -74,7 +77,7 @@ async def test_what_others_wrote_is_not_shown_as_a_claim() -> None:
 @pytest.mark.parametrize(("agent", "locale"), EVERYONE)
 def test_the_prompt_says_how_to_claim(agent: str, locale: Locale) -> None:
     text = prompt(SERVICES[agent].folder, locale)
-    wanted = ("claims", "says", "side", "strength", "evidence", "dimension")
+    wanted = ("claims", "says", "side", "strength", "evidence", "dimension", "contests")
     assert [name for name in wanted if f"`{name}`" not in text] == []
 
 
@@ -209,3 +212,32 @@ async def test_rules_that_step_in_for_a_model_make_their_own_claims_alone(plain:
 async def test_the_reader_is_told_in_their_language(locale: Locale) -> None:
     report = await told(a_claim(evidence=[]), locale=locale)
     assert any(("已剔除" if locale == "zh-CN" else "was dropped") in w for w in report["warnings"])
+
+
+async def test_a_model_may_contest_a_claim_of_the_rules_and_counts_through_it_alone(plain) -> None:
+    target = next(claim for claim in map(Claim.model_validate, plain["claims"]) if claim.side != "neither")
+    denial = "against" if target.side == "for" else "for"
+    contested = a_claim(
+        evidence=target.evidence,
+        dimension=target.dimension,
+        side=denial,
+        contests=target.id,
+        says="这条论点只看收盘价，没有说明成交是否配合。",
+    )
+    report = await told(contested)
+    (answer,) = by_model(report)
+    assert (answer.side, answer.contests, answer.strength) == ("neither", target.id, 0.4)
+    (relation,) = [r for r in relate([target, answer]) if r.source == answer.id]
+    assert (relation.target, relation.kind, relation.by) == (target.id, "attack", "llm")
+    assert relation.why == answer.says
+    before, after = (
+        Weighing([target, *more], relate([target, *more]), frozenset(ExpertType)) for more in ([], [answer])
+    )
+    assert after.strengths[target.id] == pytest.approx(before.strengths[target.id] * (1 - 0.4))
+
+
+@pytest.mark.parametrize("id_", ["technical.nothing", "valuation.pe", ""])
+async def test_nobody_contests_what_was_not_claimed(id_: str) -> None:
+    report = await told(a_claim(contests=id_))
+    assert by_model(report) == []
+    assert any("并不是规则的论点" in warning for warning in report["warnings"])

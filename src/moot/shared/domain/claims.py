@@ -35,7 +35,7 @@ class Claim(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
 
     `says` is in every language of the desk, or in the one its author writes. `evidence` are ids, `as_of` is the
     newest of them. `reported`: it rests on what others wrote, and on nothing that code could check. `horizon`: over
-    how many sessions it says something.
+    how many sessions it says something. `contests` is the id of another claim, which this one answers.
     """
 
     id: str
@@ -50,6 +50,7 @@ class Claim(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
     reported: bool = False
     by: Author = "rubric"
     horizon: Horizon = 20
+    contests: str | None = None
 
     def text(self, locale: Locale) -> str:
         """In that language, or in the one there is."""

@@ -58,13 +58,28 @@ def load_schemes() -> tuple[Scheme, ...]:
     )
 
 
-def relate(claims: Iterable[Claim]) -> list[Relation]:
-    """What bears on what, by the table alone; whose claims they are does not matter, nor their order."""
+def relate(claims: Sequence[Claim]) -> list[Relation]:
+    """What bears on what, by the table alone, or because a claim says so; their order does not matter."""
     named: dict[str, list[Claim]] = {}
     for claim in sorted(claims, key=lambda claim: claim.id):
         for name in _names(claim):
             named.setdefault(name, []).append(claim)
-    return [relation for scheme in load_schemes() for relation in scheme.relate(named)]
+    return [*(relation for scheme in load_schemes() for relation in scheme.relate(named)), *_answers(claims)]
+
+
+def _answers(claims: Iterable[Claim]) -> Iterator[Relation]:
+    """Claims that say themselves which other they contest."""
+    known = {claim.id: claim for claim in claims}
+    for claim in known.values():
+        if claim.contests in known:
+            yield Relation(
+                source=claim.id,
+                target=claim.contests,
+                kind="attack",
+                scheme="model",
+                why=claim.says,
+                by=claim.by,
+            )
 
 
 def _names(claim: Claim) -> Iterator[str]:

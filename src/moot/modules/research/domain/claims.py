@@ -76,6 +76,7 @@ class ProposedClaim(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False)
     strength: Strength
     evidence: list[str]
     dimension: str
+    contests: str | None = None
 
 
 R = TypeVar("R", bound=ExpertResult)
@@ -117,9 +118,17 @@ class Proposals:
             return SAY("dropped.dimension", name=claim.dimension)
         if offenders := ground([claim.says], self._cited(claim)).offenders:
             return SAY("dropped.numbers", numbers=offenders)
+        return self._clash(claim) if claim.contests is None else self._miss(claim)
+
+    def _clash(self, claim: ProposedClaim) -> Message | None:
         if other := self._denied_by(claim) or self._repeated_from(claim):
             return SAY("dropped.denied" if other.side != claim.side else "dropped.repeated", id=other.id)
         return None
+
+    def _miss(self, claim: ProposedClaim) -> Message | None:
+        """Nobody contests what the rules do not claim, nor what takes no side."""
+        contested = any(c.id == claim.contests and c.side != "neither" for c in self.rubric)
+        return None if contested else SAY("dropped.contests", id=claim.contests)
 
     def _denied_by(self, claim: ProposedClaim) -> Claim | None:
         """A rule's claim on this evidence that takes the other side, if none of them takes this one."""
@@ -134,6 +143,7 @@ class Proposals:
         return next(same, None)
 
     def _accept(self, claim: ProposedClaim) -> Claim:
+        """What contests another counts through that alone."""
         cited = self._cited(claim)
         measured = [item for item in cited if not isinstance(item.value, str)]
         reported = not measured or bool(ground([claim.says], measured).offenders)
@@ -142,13 +152,14 @@ class Proposals:
             kind=f"{self.expert.prefix}.model",
             expert=self.expert,
             dimension=claim.dimension,
-            side=claim.side,
+            side="neither" if claim.contests else claim.side,
             strength=min(claim.strength, STRONGEST_REPORTED if reported else self._most(claim)),
             says={self.locale: " ".join(claim.says.split())},
             evidence=list(dict.fromkeys(claim.evidence)),
             as_of=max(item.as_of for item in cited),
             reported=reported,
             by="llm",
+            contests=claim.contests,
         )
 
     def _most(self, claim: ProposedClaim) -> float:
