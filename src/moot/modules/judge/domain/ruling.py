@@ -1,9 +1,7 @@
 """What to do about an argument, by rule: the action, how much of it, and why not more."""
 
-import re
 from dataclasses import dataclass
 from math import floor
-from typing import NamedTuple
 
 from moot.modules.judge.domain.levels import Action, Levels, levels_for, measured
 from moot.modules.judge.domain.verdict import SAY, JudgeInput, Sizing
@@ -27,26 +25,6 @@ CAPITAL = 10_000_000.0
 """What the whole capital is taken to be, in the market's currency, as nobody says."""
 IF_UNKNOWN = 0.5
 SMALLEST = 0.01
-
-
-class Exchange(NamedTuple):
-    """How far a price may move in a session, and the fewest shares that may be bought."""
-
-    limit: float | None
-    lot: int
-
-
-EXCHANGES = {
-    r"68[89]\d{3}\.SH": Exchange(0.2, 200),
-    r"30\d{4}\.SZ": Exchange(0.2, 100),
-    r"\d{6}\.BJ": Exchange(0.3, 100),
-    r"\d{6}\.(SH|SZ|DEMO)": Exchange(0.1, 100),
-}
-"""By symbol, the first that fits: what holds for a share without special marks."""
-
-
-def exchange_of(symbol: str) -> Exchange:
-    return next((e for spelling, e in EXCHANGES.items() if re.fullmatch(spelling, symbol)), Exchange(None, 1))
 
 
 @dataclass(frozen=True)
@@ -115,7 +93,7 @@ def size(judge_input: JudgeInput) -> tuple[Sizing, float]:
         liquidity=None if liquidity is None else round(liquidity, 2),
         days_to_sell=round(position * CAPITAL / (SOLD_PER_DAY * turnover), 2) if turnover else None,
         capital=CAPITAL,
-        lot=exchange_of(judge_input.symbol).lot,
+        lot=judge_input.lot_size,
     )
     return sizing, position
 
