@@ -151,8 +151,8 @@ class TestTheFirstPage:
             "**Levels**\n\n- Entry: 10.0",
             "**Next dates**\n\n- 2026-08-28: Half-year report.",
             "**Since last time**\n\n- On 2026-06-29 it was HOLD, weight of the argument 52%.",
-            "- `technical.pe`: — → +0.25",
-            "- The price was above its average.: +0.50 → —",
+            "- — → +0.25 · reason 2 above `technical.pe`",
+            "- +0.50 → — · The price was above its average. `technical.gone`",
             "**For the holder**\n\n- Keep what you hold.",
             "As of 2026-06-30",
             "> This is research, not investment advice.",
@@ -160,6 +160,15 @@ class TestTheFirstPage:
         places = [page.find(part) for part in told]
         assert -1 not in places, told[places.index(-1)]
         assert places == sorted(places)
+
+    def test_says_what_has_moved_asserts_and_the_rest_refers_to_it(self) -> None:
+        parts = argued()
+        moved = {"claim": "technical.profit", "says": FALLS, "before": -0.2, "after": -0.5}
+        parts["judge"]["since"] = {**parts["judge"]["since"], "moved": [moved]}
+        brief, full = render_report(a_result(parts), "brief"), render_report(a_result(parts))
+        assert f"- -0.20 → -0.50 · {FALLS} `technical.profit`" in brief
+        assert full.count(FALLS) == 1
+        assert "| `technical.profit` see page one |" in full
 
     def test_calls_a_number_a_probability_only_where_past_outcomes_stand_behind_it(self) -> None:
         forecast = {

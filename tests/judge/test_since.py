@@ -1,6 +1,6 @@
 """What a verdict stands between: the last one, what would refute it, the next dates; and that it does not flutter."""
 
-from datetime import date
+from datetime import date, timedelta
 
 import pytest
 
@@ -54,16 +54,19 @@ async def test_at_most_eight_are_told():
     assert len((await rule(previous=past, **argued(claim("macro.m2", 0.5, "monetary")))).since.moved) == 8
 
 
-async def test_an_event_is_known_by_what_it_says_as_its_number_is_of_one_session():
-    event = claim("catalyst.event.2", 0.4, "company")
-    past = last_time("BUY").model_copy(
-        update={"claims": {"catalyst.event.7": PastClaim(pull=0.4, says=event.says)}}
-    )
-    assert (await rule(previous=past, **argued(event))).since.moved == []
-    other = last_time("BUY", catalyst__event__2=0.4)
-    told = {"en-US": "Another event."}
-    now = event.model_copy(update={"says": told})
-    assert len((await rule(previous=other, **argued(now))).since.moved) == 2
+async def test_an_event_is_known_by_what_happened_and_when_whatever_its_number_or_language():
+    event = claim("catalyst.event.2", 0.4, "company", kind="catalyst.buyback")
+    told = {"zh-CN": "公司宣布回购。"}
+    then = PastClaim(pull=0.4, says=told, kind=event.kind, as_of=event.as_of)
+    past = last_time("BUY").model_copy(update={"claims": {"catalyst.event.7": then}})
+    now = event.model_copy(update={"says": {"en-US": "A buyback was announced."}})
+    assert (await rule(previous=past, **argued(now))).since.moved == []
+    for other in ({"kind": "catalyst.dilution"}, {"as_of": event.as_of + timedelta(days=1)}):
+        another = now.model_copy(update=other)
+        assert len((await rule(previous=past, **argued(another))).since.moved) == 2
+    twin = now.model_copy(update={"id": "catalyst.event.3"})
+    moved = (await rule(previous=past, **argued(now, twin))).since.moved
+    assert [(m.claim, m.before, m.after) for m in moved] == [("catalyst.event.3", None, 0.4)]
 
 
 async def test_without_a_verdict_before_there_is_no_since():

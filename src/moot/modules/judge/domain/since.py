@@ -1,14 +1,15 @@
 """What a verdict stands between: what moved since the last one, what would refute it, and the days to wait for."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import date
 
 from moot.modules.judge.domain.levels import Action, Levels
 from moot.modules.judge.domain.verdict import SAY, JudgeInput, Moved, NextDate, Since
-from moot.shared.domain.claims import SIGNS, ArgumentGraph, Claim, Side
+from moot.shared.domain.claims import SIGNS, ArgumentGraph, Claim, PastClaim, Side
 from moot.shared.domain.evidence import Evidence
-from moot.shared.domain.messages import DEFAULT_LOCALE, Locale, Message
+from moot.shared.domain.messages import Locale, Message
 from moot.shared.domain.symbol import Market, Symbol
 
 EVENT = ".event."
@@ -35,25 +36,32 @@ def _movements(judge_input: JudgeInput) -> list[Moved]:
     if judge_input.previous is None or judge_input.argument is None:
         return []
     strengths, locale = judge_input.argument.strengths, judge_input.locale
-    was = {
-        _key(id_, past.says): (id_, past.pull, past.says) for id_, past in judge_input.previous.claims.items()
-    }
-    now = {
-        _key(c.id, c.says): (c.id, SIGNS[c.side] * strengths.get(c.id, c.strength), c.says)
+    standing = {
+        c.id: PastClaim(
+            pull=SIGNS[c.side] * strengths.get(c.id, c.strength), says=c.says, kind=c.kind, as_of=c.as_of
+        )
         for c in judge_input.argument.claims
     }
+    was, now = _recognise(judge_input.previous.claims), _recognise(standing)
     moved = []
     for key in was.keys() | now.keys():
-        id_, _, says = now.get(key) or was[key]
-        before, after = (side[key][1] if key in side else None for side in (was, now))
-        text = says.get(locale) or next(iter(says.values()))
+        id_, claim = now.get(key) or was[key]
+        before, after = (side[key][1].pull if key in side else None for side in (was, now))
+        text = claim.says.get(locale) or next(iter(claim.says.values()))
         moved.append(Moved(claim=id_, says=text, before=_shown(before), after=_shown(after)))
     return [m for m in moved if _has_moved(m)]
 
 
-def _key(id_: str, says: Mapping[Locale, str]) -> str:
-    """Events are numbered anew in each session, so that only what they say tells them apart."""
-    return says.get(DEFAULT_LOCALE) or next(iter(says.values())) if EVENT in id_ else id_
+def _recognise(claims: Mapping[str, PastClaim]) -> dict[tuple[str, int], tuple[str, PastClaim]]:
+    """By what they are known by in every session and language: their id; of events, which are numbered anew in each
+    session, what happened and when it was published. Where several have that in common they are counted.
+    """
+    found, seen = {}, Counter[str]()
+    for id_, claim in claims.items():
+        name = f"{claim.kind} {claim.as_of}" if EVENT in id_ else id_
+        seen[name] += 1
+        found[name, seen[name]] = id_, claim
+    return found
 
 
 def _shown(pull: float | None) -> float | None:
