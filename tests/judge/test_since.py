@@ -174,6 +174,38 @@ async def test_where_no_law_of_ours_sets_a_day_none_is_given():
     assert (await rule(as_of=None)).next_dates == []
 
 
+def due(**days: str | float) -> list[Evidence]:
+    """`catalyst__unlock__1` is `catalyst.unlock.1.due`."""
+    said = {"unit": "", "source": "demo", "as_of": "2026-01-05T08:00:00Z"}
+    return [Evidence(id=f"{id_.replace('__', '.')}.due", value=day, **said) for id_, day in days.items()]
+
+
+async def test_of_the_days_that_experts_cite_the_next_of_each_kind_is_given_in_order():
+    cited = due(
+        catalyst__unlock__1="2026-09-01",
+        catalyst__unlock__2="2026-02-03",
+        catalyst__unlock__3="2026-01-09",  # today is no day to wait for
+        financial__ex_dividend="2026-06-12",
+        catalyst__party="2026-03-03",  # nobody has words for it
+        catalyst__meeting__1="soon",
+        catalyst__meeting__2=20260303,
+    )
+    verdict = await rule(evidence=[*PRICED, *cited])
+    assert [(d.day, d.what) for d in verdict.next_dates] == [
+        (date(2026, 2, 3), "Locked-up shares may be sold"),
+        (date(2026, 3, 3), "Shareholders' meeting"),
+        (date(2026, 4, 30), "Deadline of the annual report for 2025"),
+        (date(2026, 6, 12), "Ex-dividend date"),
+    ]
+    assert verdict.narrative_report.count("The next fixed date") == 1
+    assert "2026-02-03" in verdict.narrative_report
+
+
+async def test_a_report_is_awaited_on_its_own_day_where_that_is_cited():
+    verdict = await rule(locale="zh-CN", evidence=[*PRICED, *due(catalyst__report="2026-03-20")])
+    assert [(d.day, d.what) for d in verdict.next_dates] == [(date(2026, 3, 20), "公司预约披露定期报告")]
+
+
 async def test_only_what_moved_its_way_is_named_for_a_change():
     case = argued(claim("technical.rsi", 0.5), claim("technical.new", 0.3), claim("technical.macd", -0.5))
     previous = last_time("HOLD", technical__rsi=-0.25, technical__macd=0.5)

@@ -134,7 +134,7 @@ def _factors(sizing: Sizing) -> Message:
 def narrate(judge_input: JudgeInput, ruled: Decision) -> str:
     """A whole ruling as one text that repeats none of its fields."""
     locale, today = judge_input.locale, judge_input.today
-    dates = [SAY("narrative.next", day=d.day, what=d.what) for d in find_next_dates(judge_input)]
+    dates = [SAY("narrative.next", day=d.day, what=d.what) for d in find_next_dates(judge_input)[:1]]
     return "\n\n".join(
         (
             tell_figures(judge_input.symbol, judge_input.confidence, ruled, locale),
