@@ -72,23 +72,25 @@ def refuse_purchase(levels: Levels, position: float) -> Message | None:
     return SAY("why.too_small") if position < SMALLEST else None
 
 
-def size(judge_input: JudgeInput) -> tuple[Sizing, float]:
-    """Cap x conviction x volatility x liquidity, rounded down to whole per cents.
+def size(judge_input: JudgeInput, at_most: float = 1.0) -> tuple[Sizing, float]:
+    """Cap x conviction x volatility x liquidity, rounded down to whole per cents, or less where somebody wants less.
 
-    The cap is 30 % of capital, half of it for a holder who bears little risk. Conviction is the argument's, 0 to 1.
+    The cap is 30 % of capital, half of it for a holder who bears little risk. Conviction is the argument's, 0 to 1,
+    and 0 where it is not for buying.
     Volatility is 2.5 % over ATR/price, liquidity five days over the days it takes to sell what the other factors
     leave of a capital of ten million at a tenth of the average daily turnover; each at most 1, and 0.5 if unknown.
     """
     cap = CAP * (RISK_SHARE[judge_input.holder.risk] if judge_input.holder else 1.0)
     volatility = _volatility(judge_input)
-    wanted = cap * judge_input.conviction * _or_caution(volatility)
+    conviction = max(0.0, judge_input.lean)
+    wanted = cap * conviction * _or_caution(volatility)
     turnover = measured(judge_input.evidence, "turnover_20d")
     days = wanted * CAPITAL / (SOLD_PER_DAY * turnover) if turnover else None
     liquidity = None if days is None else min(1.0, QUICK_DAYS / days if days else 1.0)
-    position = floor(wanted * _or_caution(liquidity) * 100 + 1e-9) / 100
+    position = min(at_most, floor(wanted * _or_caution(liquidity) * 100 + 1e-9) / 100)
     sizing = Sizing(
         cap=cap,
-        conviction=judge_input.conviction,
+        conviction=conviction,
         volatility=None if volatility is None else round(volatility, 2),
         liquidity=None if liquidity is None else round(liquidity, 2),
         days_to_sell=round(position * CAPITAL / (SOLD_PER_DAY * turnover), 2) if turnover else None,
