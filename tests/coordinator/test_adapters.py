@@ -9,16 +9,23 @@ from pydantic import BaseModel
 
 from moot.modules.coordinator.domain.exceptions import Abstention
 from moot.modules.coordinator.domain.model.enums import ExpertType
+from moot.modules.coordinator.infrastructure.adapters.governance_adapter import GovernanceAdapter
 from moot.modules.coordinator.infrastructure.adapters.research_gateway_adapter import (
     DebateGatewayAdapter,
     JudgeGatewayAdapter,
     ResearchGatewayAdapter,
 )
 from moot.modules.debate.application.debate_service import DebateInput
+from moot.modules.governance.container import GovernanceContainer
 from moot.modules.judge.application.judge_service import JudgeInput, VerdictAbstained
-from moot.shared.domain.errors import InvalidInput
+from moot.modules.market_data.application.market_data import TradingState
+from moot.shared.domain.errors import DecisionRejected, InvalidInput
+from moot.shared.domain.facts import NewsItem
+from moot.shared.domain.symbol import Symbol
 from moot.shared.infrastructure.execution_context import ExecutionContext, current_execution_ctx
+from tests.fakes.clock import FixedClock
 from tests.fakes.coordinator import CATALYST, FINANCIAL, MACRO, TECHNICAL, VALUATION
+from tests.fakes.judge import VERDICT
 
 AS_OF = datetime(2026, 6, 30, 20, 0, tzinfo=UTC)  # already July in Shanghai
 WHEN = {"as_of": AS_OF, "locale": "en-US"}
@@ -287,7 +294,8 @@ async def test_the_judge_gets_the_eight_fields_and_none_of_the_details():
     assert asked.pop("as_of") == "2026-06-30T20:00:00Z"
     shown = ("evidence", "experts_asked", "experts_heard", "locale")
     additive = {name: asked.pop(name) for name in shown}
-    assert [asked.pop(name) for name in ("argument", "previous", "holder")] == [None] * 3
+    unknown = ("argument", "previous", "holder", "lot_size", "limit_percent")
+    assert [asked.pop(name) for name in unknown] == [None] * len(unknown)
     assert asked == {
         "symbol": "900001.DEMO",
         "direction": "BULLISH",
@@ -300,6 +308,44 @@ async def test_the_judge_gets_the_eight_fields_and_none_of_the_details():
     }
     assert additive == {"evidence": [EVIDENCE], "experts_asked": 5, "experts_heard": 2, "locale": "en-US"}
     assert "secret" not in str(asked) + str(additive)
+
+
+class Exchange:
+    """A share under special treatment on the STAR board; it counts how often it is asked."""
+
+    def __init__(self) -> None:
+        self.asked, self.market_data = 0, self
+
+    async def news(self, symbol: Symbol, days: int, *, as_of: datetime) -> list[NewsItem]:
+        return []
+
+    async def of(self, symbol: Symbol, *, as_of: datetime) -> TradingState:
+        self.asked += 1
+        return TradingState(
+            st=True,
+            suspended=False,
+            days_listed=900,
+            limit_percent=20.0,
+            change_percent=1.5,
+            at_limit_up=False,
+            at_limit_down=False,
+            t_plus=1,
+            lot_size=200,
+        )
+
+
+async def test_judge_and_rules_know_what_the_exchange_allows_from_one_reading():
+    exchange, service, clock = Exchange(), Service(Outcome()), FixedClock(AS_OF)
+    judge = JudgeGatewayAdapter(sessions, lambda _: SimpleNamespace(judge_service=lambda: service))
+    rules = GovernanceAdapter(GovernanceContainer(trail=None, clock=clock).agent, clock, exchange)
+    with ExecutionContext(as_of=AS_OF).active() as context:
+        with context.model_copy(update={"node": "judge"}).active():
+            await judge.on_exchange(exchange).run_verdict("688981.SH", DEBATE)
+        ((told,), _) = service.calls[0]
+        assert (told.lot_size, told.limit_percent) == (200, 20.0)
+        with pytest.raises(DecisionRejected):  # of a share under special treatment
+            await rules.review("judge", VERDICT | {"symbol": "688981.SH"})
+    assert exchange.asked == 1
 
 
 @pytest.mark.accepts("A1S-30", "A1S-33", "A1N-17")

@@ -17,11 +17,18 @@ from tests.coordinator.test_session_repository import a_session
 from tests.fakes.clock import TickingClock
 
 NOON = datetime(2026, 6, 30, 12, tzinfo=UTC)
+SEEN = {"kind": "a.kind", "as_of": "2026-06-29T12:00:00Z"}
 ARGUMENT = {
     "claims": [
-        {"id": "a.up", "side": "for", "strength": 0.5, "says": {"zh-CN": "涨", "en-US": "up"}},
-        {"id": "b.down", "side": "against", "strength": 0.75, "says": {"zh-CN": "跌"}},
-        {"id": "c.flat", "side": "neither", "strength": 0.25, "says": {"zh-CN": "平", "en-US": "flat"}},
+        {"id": "a.up", **SEEN, "side": "for", "strength": 0.5, "says": {"zh-CN": "涨", "en-US": "up"}},
+        {"id": "b.down", **SEEN, "side": "against", "strength": 0.75, "says": {"zh-CN": "跌"}},
+        {
+            "id": "c.flat",
+            **SEEN,
+            "side": "neither",
+            "strength": 0.25,
+            "says": {"zh-CN": "平", "en-US": "flat"},
+        },
     ],
     "strengths": {"a.up": 0.4, "b.down": 0.6, "c.flat": 0.25},
 }

@@ -11,7 +11,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from moot.modules.coordinator.application.report import render_page, render_report, tell_ages
-from moot.modules.coordinator.application.report_page import Pen, to_html
+from moot.modules.coordinator.application.report_page import Pen, SvgPen, to_html
 from moot.modules.coordinator.application.report_words import Told, Wording
 from moot.modules.coordinator.application.results import past_result
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchResult
@@ -151,8 +151,8 @@ class TestTheFirstPage:
             "**Levels**\n\n- Entry: 10.0",
             "**Next dates**\n\n- 2026-08-28: Half-year report.",
             "**Since last time**\n\n- On 2026-06-29 it was HOLD, weight of the argument 52%.",
-            "- `technical.pe`: — → +0.25",
-            "- The price was above its average.: +0.50 → —",
+            "- — → +0.25 · reason 2 above `technical.pe`",
+            "- +0.50 → — · The price was above its average. `technical.gone`",
             "**For the holder**\n\n- Keep what you hold.",
             "As of 2026-06-30",
             "> This is research, not investment advice.",
@@ -160,6 +160,15 @@ class TestTheFirstPage:
         places = [page.find(part) for part in told]
         assert -1 not in places, told[places.index(-1)]
         assert places == sorted(places)
+
+    def test_says_what_has_moved_asserts_and_the_rest_refers_to_it(self) -> None:
+        parts = argued()
+        moved = {"claim": "technical.profit", "says": FALLS, "before": -0.2, "after": -0.5}
+        parts["judge"]["since"] = {**parts["judge"]["since"], "moved": [moved]}
+        brief, full = render_report(a_result(parts), "brief"), render_report(a_result(parts))
+        assert f"- -0.20 → -0.50 · {FALLS} `technical.profit`" in brief
+        assert full.count(FALLS) == 1
+        assert "| `technical.profit` see page one |" in full
 
     def test_calls_a_number_a_probability_only_where_past_outcomes_stand_behind_it(self) -> None:
         forecast = {
@@ -270,6 +279,35 @@ def test_a_line_of_prices_fits_whatever_there_is(closes: list[float], line: str 
     assert line is None or drawn == line
     assert len(drawn) <= 48
     assert drawn[-1] == ("█" if len(set(closes)) > 1 else "▅")
+
+
+@pytest.mark.parametrize(
+    "levels",
+    [
+        {"Stop": 9.2, "Target": 11.8},
+        {"Stop": 10.0, "Target": 10.01},  # closer than a line of text
+        {"止损": 8.01, "目标": 8.0},  # at the bottom
+        {"Stop": 12.99, "Target": 13.0},  # at the top
+        {"Stop loss": 9.0, "Take profit": 9.0},
+    ],
+)
+def test_what_a_level_is_stands_beside_the_prices_within_the_frame_and_never_over_another(levels):
+    pen = SvgPen()
+    pen.chart([("2026-06-29", 9.0), ("2026-06-30", 12.0), ("2026-07-01", 10.0)], levels)
+    (drawn,) = pen.drawn
+    width, bottom = map(float, re.findall(r'viewBox="0 0 (\d+) (\d+)"', drawn)[0])
+    ends = max(
+        float(x) for x in re.findall(r"([\d.]+),[\d.]+", re.findall(r'"line" points="([^"]+)"', drawn)[0])
+    )
+    found = re.findall(r'<text x="([\d.]+)" y="([\d.]+)">(\D+ [\d.]+)</text>', drawn)
+    labels = sorted((float(y), float(x), text) for x, y, text in found)
+    assert {text for _, _, text in labels} == {f"{name} {level:.2f}" for name, level in levels.items()}
+    for y, x, text in labels:
+        wide = sum(sign > "\u2e80" for sign in text)
+        assert x > ends, "it stands on the prices"
+        assert x + 11 * wide + 6.5 * (len(text) - wide) <= width
+        assert 11 <= y < bottom - 14, "it stands on the days or leaves the frame"
+    assert labels[1][0] - labels[0][0] >= 11, "they stand on each other"
 
 
 class Tags(HTMLParser):

@@ -9,12 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.modules.debate.domain.argument import close, extend
-from moot.modules.debate.domain.decisive import find_decisive
+from moot.modules.debate.domain.decisive import Trial, find_decisive
 from moot.modules.debate.domain.weighing import (
     Weighing,
     accrue,
     influence,
-    settle,
 )
 from moot.modules.debate.domain.weights import HORIZONS, count_over
 from moot.shared.domain.claims import Claim, Relation
@@ -84,7 +83,9 @@ def test_every_strength_is_one_and_circles_come_to_rest(weighing):
     assert all(0 <= strength <= 1 for strength in found.values())
     for one in weighing.claims:
         bearing = {
-            kind: accrue(found[r.source] for r in weighing.relations if (r.target, r.kind) == (one.id, kind))
+            kind: accrue(
+                [found[r.source] for r in weighing.relations if (r.target, r.kind) == (one.id, kind)]
+            )
             for kind in ("attack", "support")
         }
         rested = influence(one.strength, bearing["support"], bearing["attack"])
@@ -145,6 +146,24 @@ def test_the_decisive_claims_are_the_fewest_whose_removal_changes_the_direction(
         assert found == []
 
 
+@given(arguments(circles=False), st.data())
+def test_what_is_weighed_again_is_to_the_bit_what_it_would_be_had_the_others_never_been_claimed(
+    weighing, data
+):
+    trial, gone = Trial(weighing), frozenset[str]()
+    for id_ in data.draw(st.permutations([one.id for one in weighing.claims])):
+        gone |= {id_}
+        assert trial.lean(gone) == weighing.without(gone).lean
+        trial.go_on_from(gone)
+
+
+@given(arguments(), st.data())
+def test_it_is_so_in_a_circle_too_as_far_as_a_circle_comes_to_rest(weighing, data):
+    trial = Trial(weighing)
+    gone = data.draw(st.frozensets(st.sampled_from([one.id for one in weighing.claims]), max_size=4))
+    assert trial.lean(gone) == pytest.approx(weighing.without(gone).lean, abs=1e-6)
+
+
 def test_out_of_the_middle_the_shorter_way_is_taken():
     bulls = [claim(f"{expert}.view", 0.5, "view") for expert in ("technical", "financial", "macro")]
     weighing = Weighing([*bulls, claim("valuation.view", -1.0, "view")], [], EVERYBODY)
@@ -161,7 +180,7 @@ def test_a_circle_of_attacks_comes_to_rest_between_all_and_nothing():
     claims = [claim("technical.a", 1.0), claim("technical.b", 1.0), claim("technical.c", 1.0)]
     around = [relation(f"technical.{a}", f"technical.{b}") for a, b in ("ab", "bc", "ca")]
     for order in permutations(around):
-        found = settle(strengths(claims), order)
+        found = Weighing(claims, order, EVERYBODY).strengths
         assert found == {id_: pytest.approx(0.5, abs=1e-9) for id_ in found}
 
 

@@ -84,9 +84,9 @@ DEBATES: dict[str, dict[str, Any]] = {"en-US": SHOWN, "zh-CN": SHOWN | {"locale"
 ANSWERS: dict[str, dict[str, Any]] = {
     "en-US": {
         "action": "BUY",
-        "position_percent": 0.15,
+        "position_percent": 0.04,
         "confidence": 0.72,
-        "entry_strategy": "Build up to 15% of capital in parts around 10.00.",
+        "entry_strategy": "Build up to 4% of capital in parts around 10.00.",
         "stop_loss": "Leave on a close below 9.00.",
         "take_profit": "Take profit in parts around 12.20.",
         "time_horizon": "Some months, less if the stop is reached.",
@@ -96,9 +96,9 @@ ANSWERS: dict[str, dict[str, Any]] = {
     },
     "zh-CN": {
         "action": "BUY",
-        "position_percent": 0.15,
+        "position_percent": 0.04,
         "confidence": 0.72,
-        "entry_strategy": "在 10.00 附近分批建仓，总仓位不超过 15%。",
+        "entry_strategy": "在 10.00 附近分批建仓，总仓位不超过 4%。",
         "stop_loss": "收盘价跌破 9.00 时离场。",
         "take_profit": "到达 12.20 附近分批止盈。",
         "time_horizon": "数月，触及止损时提前结束。",
@@ -202,7 +202,7 @@ async def test_the_judge_is_shown_the_argument_and_the_levels_of_every_action():
         "The verdict before this one: HOLD on 2025-12-01, weight 0.55\n"
         "Who asks: holds the share at a cost of 8.10; horizon long; bears little risk\n"
         "Price levels computed by code, for each action:\n"
-        "- BUY: reference price 10.00; stop 9.00; target 12.20\n"
+        "- BUY: reference price 10.00; stop 9.00; target 12.20; position at most 0.02\n"
         "- SELL: reference price 10.00; a close above refutes the bearish view 12.20; downside target 8.50\n"
         "- HOLD: reference price 10.00; look again at what is held 9.00; "
         "take part of the profit on what is held 12.20"
@@ -230,7 +230,7 @@ async def test_a_chinese_case_says_in_chinese_what_is_not_known():
     assert "论辩的结果：看多；论证权重 0.80" in prompt
     assert "参与的专家人数未知。" in prompt
     assert "上一次裁决：无\n提问者：无\n" in prompt
-    assert "- BUY：参考价 10.00；止损 无（缺少价格证据）；目标 无（缺少价格证据）" in prompt
+    assert "- BUY：参考价 10.00；止损 无（缺少价格证据）；目标 无（缺少价格证据）；仓位至多 0.04" in prompt
 
 
 @pytest.mark.parametrize(
@@ -248,7 +248,7 @@ async def test_a_chinese_case_says_in_chinese_what_is_not_known():
 async def test_where_the_model_acts_and_the_rule_would_not_the_verdict_says_what_the_rule_rules(
     ruled, debate, departs
 ):
-    graph = ARGUMENT.model_copy(update=debate | {"conviction": 0.0 if "confidence" in debate else 0.6})
+    graph = ARGUMENT.model_copy(update=debate | {"conviction": 0.15 if "confidence" in debate else 0.6})
     changes = debate | {"argument": graph}
     verdict, rules = await rule(FakeLLM(said(GOOD, **ruled)), **changes), await by_rule(**changes)
     assert verdict.action == ruled["action"]
@@ -256,6 +256,45 @@ async def test_where_the_model_acts_and_the_rule_would_not_the_verdict_says_what
     if verdict.departs:
         assert verdict.departs.model_dump() == rules.model_dump(include={"action", "confidence"})
     assert rules.departs is None
+
+
+@pytest.mark.parametrize(
+    ("locale", "words", "told"),
+    [
+        ("en-US", "Build up to 15% of capital.", "The model's position of 15% of capital was cut to 4%"),
+        ("zh-CN", "建仓至 15%。", "模型给出的仓位 15% 超出"),
+    ],
+)
+async def test_a_position_is_the_formulas_whoever_rules(locale, words, told):
+    answer = said(ANSWERS[locale], position_percent=0.15, entry_strategy=words)
+    verdict, rules = await rule(FakeLLM(answer), locale), await by_rule(locale=locale)
+    assert (verdict.position_percent, verdict.sizing) == (0.04, rules.sizing)
+    assert verdict.entry_strategy == rules.entry_strategy
+    assert [warning for warning in verdict.warnings if told in warning]
+    assert verdict.narrative_report == ANSWERS[locale]["narrative_report"]
+
+
+async def test_a_model_may_buy_less_than_the_formula_and_it_sells_sooner():
+    liquid = [*SHOWN["evidence"], *evidence(turnover_20d=1e6)]
+    less = said(GOOD, position_percent=0.02, entry_strategy="Build up to 2% of capital.")
+    verdict, rules = await rule(FakeLLM(less), evidence=liquid), await by_rule(evidence=liquid)
+    assert (verdict.position_percent, rules.position_percent) == (0.02, 0.05)
+    assert (verdict.sizing.days_to_sell, rules.sizing.days_to_sell) == (2.0, 5.0)
+    assert verdict.entry_strategy == "Build up to 2% of capital."
+
+
+@pytest.mark.parametrize(
+    ("motion", "direction", "departs"), [(0.2, "BEARISH", "SELL"), (0.45, "NEUTRAL", None)]
+)
+async def test_a_purchase_that_the_argument_is_not_for_is_none_and_a_sale_by_rule_still_told(
+    motion, direction, departs
+):
+    against = {"motion": motion, "conviction": round(1 - 2 * motion, 2), "direction": direction}
+    graph = ARGUMENT.model_copy(update=against)
+    verdict = await rule(FakeLLM(said(GOOD)), argument=graph, direction=direction)
+    assert (verdict.action, verdict.position_percent, verdict.sizing) == ("HOLD", 0, None)
+    assert (verdict.departs and verdict.departs.action) == departs
+    assert any("less than one per cent" in warning for warning in verdict.warnings)
 
 
 @pytest.mark.parametrize(

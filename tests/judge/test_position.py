@@ -40,18 +40,16 @@ async def test_the_position_is_the_cap_times_its_factors_rounded_down(
 
 
 async def test_the_sizing_says_how_long_it_takes_to_sell_and_in_which_lots():
-    sizing = (await rule({"turnover_20d": 1.8e6})).sizing
+    sizing = (await rule({"turnover_20d": 1.8e6}, lot_size=100)).sizing
     assert (sizing.cap, sizing.conviction, sizing.lot, sizing.capital) == (0.3, 0.6, 100, 10_000_000)
     assert sizing.days_to_sell == 5.0  # at a tenth of the turnover, after the liquidity was counted
 
 
-@pytest.mark.parametrize(
-    ("symbol", "lot"), [("600519.SH", 100), ("688981.SH", 200), ("300750.SZ", 100), ("AAPL", 1)]
-)
-async def test_lots_are_those_of_the_exchange(symbol, lot):
-    verdict = await rule(symbol=symbol)
+@pytest.mark.parametrize(("lot", "told"), [(100, True), (200, True), (1, False), (None, False)])
+async def test_lots_are_those_it_was_told_of(lot, told):
+    verdict = await rule(lot_size=lot)
     assert verdict.sizing.lot == lot
-    assert (f"at least {lot} shares" in verdict.entry_strategy) is (lot > 1)
+    assert (f"at least {lot} shares" in verdict.entry_strategy) is told
 
 
 @pytest.mark.parametrize(
@@ -63,11 +61,13 @@ async def test_an_unknown_turnover_is_a_warning(locale, said):
     assert not any(risk.startswith(said) for risk in (await rule(locale=locale)).risk_warnings)
 
 
-@pytest.mark.parametrize(("symbol", "warned"), [("600519.SH", True), ("688981.SH", False), ("AAPL", False)])
-async def test_a_stop_beyond_one_sessions_limit_is_a_warning(symbol, warned):
-    verdict = await rule(LIQUID | {"atr_value": 0.6}, symbol=symbol)
+@pytest.mark.parametrize(("limit", "warned"), [(5.0, True), (10.0, True), (20.0, False), (None, False)])
+async def test_a_stop_beyond_one_sessions_limit_is_a_warning(limit, warned):
+    verdict = await rule(LIQUID | {"atr_value": 0.6}, limit_percent=limit)
     assert verdict.levels.stop == 8.8
-    assert any("8.80" in risk and "10%" in risk for risk in verdict.risk_warnings) is warned
+    assert (
+        any("8.80" in risk and f"{limit:.0f}%" in risk for risk in verdict.risk_warnings if limit) is warned
+    )
 
 
 async def test_what_volatility_leaves_less_than_a_per_cent_of_is_not_bought():

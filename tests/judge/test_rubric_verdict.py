@@ -47,7 +47,7 @@ async def test_no_position_is_above_the_cap(confidence, risks):
 
 
 async def test_a_purchase_names_its_prices_as_numbers_and_in_words():
-    verdict = await rule(evidence=PRICED)
+    verdict = await rule(evidence=PRICED, lot_size=100)
     assert verdict.levels.model_dump() == {"entry": 10.0, "stop": 9.0, "target": 12.2}
     assert verdict.entry_strategy == (
         "Build the position in parts, up to 4% of capital, in orders of at least 100 shares. Reference price 10.00."

@@ -1,6 +1,6 @@
 """What a verdict stands between: the last one, what would refute it, the next dates; and that it does not flutter."""
 
-from datetime import date
+from datetime import date, timedelta
 
 import pytest
 
@@ -54,16 +54,19 @@ async def test_at_most_eight_are_told():
     assert len((await rule(previous=past, **argued(claim("macro.m2", 0.5, "monetary")))).since.moved) == 8
 
 
-async def test_an_event_is_known_by_what_it_says_as_its_number_is_of_one_session():
-    event = claim("catalyst.event.2", 0.4, "company")
-    past = last_time("BUY").model_copy(
-        update={"claims": {"catalyst.event.7": PastClaim(pull=0.4, says=event.says)}}
-    )
-    assert (await rule(previous=past, **argued(event))).since.moved == []
-    other = last_time("BUY", catalyst__event__2=0.4)
-    told = {"en-US": "Another event."}
-    now = event.model_copy(update={"says": told})
-    assert len((await rule(previous=other, **argued(now))).since.moved) == 2
+async def test_an_event_is_known_by_what_happened_and_when_whatever_its_number_or_language():
+    event = claim("catalyst.event.2", 0.4, "company", kind="catalyst.buyback")
+    told = {"zh-CN": "公司宣布回购。"}
+    then = PastClaim(pull=0.4, says=told, kind=event.kind, as_of=event.as_of)
+    past = last_time("BUY").model_copy(update={"claims": {"catalyst.event.7": then}})
+    now = event.model_copy(update={"says": {"en-US": "A buyback was announced."}})
+    assert (await rule(previous=past, **argued(now))).since.moved == []
+    for other in ({"kind": "catalyst.dilution"}, {"as_of": event.as_of + timedelta(days=1)}):
+        another = now.model_copy(update=other)
+        assert len((await rule(previous=past, **argued(another))).since.moved) == 2
+    twin = now.model_copy(update={"id": "catalyst.event.3"})
+    moved = (await rule(previous=past, **argued(now, twin))).since.moved
+    assert [(m.claim, m.before, m.after) for m in moved] == [("catalyst.event.3", None, 0.4)]
 
 
 async def test_without_a_verdict_before_there_is_no_since():
@@ -169,6 +172,38 @@ async def test_the_next_report_is_due_by_law(as_of, newest, day, what):
 async def test_where_no_law_of_ours_sets_a_day_none_is_given():
     assert (await rule(symbol="AAPL")).next_dates == []
     assert (await rule(as_of=None)).next_dates == []
+
+
+def due(**days: str | float) -> list[Evidence]:
+    """`catalyst__unlock__1` is `catalyst.unlock.1.due`."""
+    said = {"unit": "", "source": "demo", "as_of": "2026-01-05T08:00:00Z"}
+    return [Evidence(id=f"{id_.replace('__', '.')}.due", value=day, **said) for id_, day in days.items()]
+
+
+async def test_of_the_days_that_experts_cite_the_next_of_each_kind_is_given_in_order():
+    cited = due(
+        catalyst__unlock__1="2026-09-01",
+        catalyst__unlock__2="2026-02-03",
+        catalyst__unlock__3="2026-01-09",  # today is no day to wait for
+        financial__ex_dividend="2026-06-12",
+        catalyst__party="2026-03-03",  # nobody has words for it
+        catalyst__meeting__1="soon",
+        catalyst__meeting__2=20260303,
+    )
+    verdict = await rule(evidence=[*PRICED, *cited])
+    assert [(d.day, d.what) for d in verdict.next_dates] == [
+        (date(2026, 2, 3), "Locked-up shares may be sold"),
+        (date(2026, 3, 3), "Shareholders' meeting"),
+        (date(2026, 4, 30), "Deadline of the annual report for 2025"),
+        (date(2026, 6, 12), "Ex-dividend date"),
+    ]
+    assert verdict.narrative_report.count("The next fixed date") == 1
+    assert "2026-02-03" in verdict.narrative_report
+
+
+async def test_a_report_is_awaited_on_its_own_day_where_that_is_cited():
+    verdict = await rule(locale="zh-CN", evidence=[*PRICED, *due(catalyst__report="2026-03-20")])
+    assert [(d.day, d.what) for d in verdict.next_dates] == [(date(2026, 3, 20), "公司预约披露定期报告")]
 
 
 async def test_only_what_moved_its_way_is_named_for_a_change():

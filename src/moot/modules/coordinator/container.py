@@ -135,7 +135,7 @@ class CoordinatorContainer:
         return LangGraphResearchOrchestrator(
             ResearchGatewayAdapter(sessions, near.research),
             DebateGatewayAdapter(sessions, near.debate),
-            JudgeGatewayAdapter(sessions, near.judge),
+            JudgeGatewayAdapter(sessions, near.judge).on_exchange(near.trading),
             layers=NodeLayers(
                 policy=self._policy,
                 timeout=self._settings.node_timeout,

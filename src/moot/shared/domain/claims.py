@@ -121,6 +121,8 @@ class Move(Strict):
 class PastClaim(BaseModel, frozen=True, extra="forbid"):
     pull: float
     says: dict[Locale, str]
+    kind: str = ""
+    as_of: AwareDatetime | None = None
 
 
 class PastVerdict(BaseModel, frozen=True, extra="forbid"):

@@ -73,6 +73,8 @@ class ExecutionContext(BaseModel, frozen=True):
     """The coordinator's question, whole."""
     run: Any = Field(default=None, exclude=True, repr=False)
     """The coordinator's `Run`, which is told what happens on the way; None where nobody listens."""
+    read_once: dict[Any, Any] = Field(default_factory=dict, exclude=True, repr=False)
+    """What one part of the session has read and another need not read again."""
     tally: InstanceOf[Tally] = Field(default_factory=Tally, exclude=True, repr=False)
 
     @contextmanager

@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Literal
 from urllib.parse import urlsplit
 
-from moot.modules.coordinator.application.report_case import MOST_DECISIVE, Case, Data
+from moot.modules.coordinator.application.report_case import Case, Data
 from moot.modules.coordinator.application.report_opening import Writer, name_claim, name_company
 from moot.modules.coordinator.application.report_page import BREAK, Pen, SvgPen, make_page
 from moot.modules.coordinator.application.report_words import Wording
@@ -77,8 +77,7 @@ class Report(Writer):
         yield from ([self._row(claim), self.weigh(claim), self._rests(claim)] for claim in claims)
 
     def _row(self, claim: Claim) -> str:
-        on_first_page = [*self.case.reasons, *self.case.decisive[:MOST_DECISIVE]]
-        words = self.say("report.above") if claim in on_first_page else self.quote(claim)
+        words = self.say("report.above") if claim in self.case.told_first else self.quote(claim)
         mark = " ◆" if claim in self.case.decisive else ""
         answers = map(self._answer, self.case.answers(claim))
         return BREAK.join([f"{name_claim(claim.id)}{mark} {words}", *answers])

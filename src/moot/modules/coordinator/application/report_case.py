@@ -15,6 +15,7 @@ from moot.shared.domain.validation import validate
 
 MOST_REASONS = 3
 MOST_DECISIVE = 5
+MOST_MOVED = 5
 WINNERS: Mapping[Any, Side] = {"BUY": "for", "SELL": "against", "BULLISH": "for", "BEARISH": "against"}
 Day = tuple[str, float]
 Data = Mapping[str, Any]
@@ -111,6 +112,18 @@ class Case:
             if self.argument
             else []
         )
+
+    @property
+    def leading(self) -> list[Claim]:
+        """Those that the first page tells for what they come to."""
+        return [*self.reasons, *self.decisive[:MOST_DECISIVE]]
+
+    @cached_property
+    def told_first(self) -> list[Claim]:
+        """Those that the first page tells, also for having moved since the last verdict."""
+        moved = (self.verdict.get("since") or {}).get("moved", [])[:MOST_MOVED]
+        ids = [each["claim"] for each in moved if each["after"] is not None]
+        return [*self.leading, *(self.claims[id_] for id_ in ids if id_ in self.claims)]
 
     def by_dimension(self) -> list[list[Claim]]:
         """The claims in the order of the desk; of each dimension the strongest first."""

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from moot.modules.coordinator.application.report_case import MOST_DECISIVE, Case, Data
+from moot.modules.coordinator.application.report_case import MOST_DECISIVE, MOST_MOVED, Case, Data
 from moot.modules.coordinator.application.report_page import BREAK, Pen
 from moot.modules.coordinator.application.report_words import Told, Wording
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchResult
@@ -12,7 +12,6 @@ from moot.shared.domain.markdown import escape
 
 LEVELS = ("entry_strategy", "stop_loss", "take_profit", "time_horizon")
 DRAWN = {"stop": "stop_loss", "target": "take_profit"}
-MOST_MOVED = 5
 UNSAFE = re.compile(r"[^\w.:-]")
 
 
@@ -137,17 +136,29 @@ class Writer:
         return self.told.each(self.case.verdict.get("reasoning", "").splitlines()) if own else []
 
     def _decisive(self) -> Iterator[str]:
-        found, reasons = self.case.decisive, self.case.reasons
+        found = self.case.decisive
         for claim in found[:MOST_DECISIVE]:
-            again = claim in reasons and self.say("report.reason", number=reasons.index(claim) + 1)
+            again = self._refer(claim)
             yield f"{self.weigh(claim)} · {again} {name_claim(claim.id)}" if again else self.state(claim)
         if len(found) > MOST_DECISIVE:
             yield self.say("report.more_decisive", count=len(found) - MOST_DECISIVE)
+
+    def _refer(self, claim: Claim) -> str:
+        reasons = self.case.reasons
+        return self.say("report.reason", number=reasons.index(claim) + 1) if claim in reasons else ""
 
     def _since(self, since: Data) -> Iterator[str]:
         was, day = self.say.literal(since["action"]), str(since["as_of"])[:10]
         yield self.say("report.before", day=day, action=was, confidence=since["confidence"])
         for moved in since["moved"][:MOST_MOVED]:
-            words = self.told.once(moved["says"]) if moved["after"] is None else ""
             pulls = ("—" if pull is None else f"{pull:+.2f}" for pull in (moved["before"], moved["after"]))
-            yield self.item(words or name_claim(moved["claim"]), " → ".join(pulls))
+            yield f"{' → '.join(pulls)} · {self._tell_moved(moved)} {name_claim(moved['claim'])}"
+
+    def _tell_moved(self, moved: Data) -> str:
+        """What it asserts, or asserted; where that stands above already, what it is about."""
+        claim = self.case.claims.get(moved["claim"])
+        if claim is None or moved["after"] is None:
+            return self.told.once(moved["says"])
+        if claim in self.case.leading:
+            return self._refer(claim) or self.spell(self.say.dimension(claim))
+        return self.quote(claim)

@@ -8,6 +8,7 @@ from functools import cache
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unicodedata import east_asian_width
 
 from moot.modules.coordinator.application.report_case import Day
 from moot.shared.domain.claims import Side
@@ -26,6 +27,8 @@ BREAK, FIRST_PLACE = "<br>", 0xF0000
 """The only tag that a report writes itself, and the first of the signs that keep the place of one: nobody else's text
 can hold either."""
 WIDTH, HEIGHT, MARGIN = 640, 160, 16
+TEXT, GAP, WIDE, NARROW = 14, 6, 12, 7
+"""Of labels: from line to line, from what they label, and how wide a sign is."""
 COLOURS: Mapping[Side, str] = {"for": "pro", "against": "con", "neither": "mid"}
 
 
@@ -80,21 +83,38 @@ def _chart(days: Sequence[Day], levels: Mapping[str, float]) -> str:
     def height(price: float) -> float:
         return MARGIN + (HEIGHT - 2 * MARGIN) * (1 - _part(price, low, high))
 
-    step = WIDTH / max(1, len(days) - 1)
+    labels = {f"{name} {level:,.2f}": height(level) for name, level in near.items()}
+    right = WIDTH - max(map(_measure, labels), default=0)
+    step = right / max(1, len(days) - 1)
     line = " ".join(f"{n * step:.1f},{height(close):.1f}" for n, close in enumerate(closes))
-    marks = "".join(
-        f'<line class="level" x1="0" x2="{WIDTH}" y1="{height(level):.1f}" y2="{height(level):.1f}"></line>'
-        f'<text x="4" y="{height(level) - 4:.1f}">{escape(name)} {level:,.2f}</text>'
-        for name, level in near.items()
-    )
     label = f"{days[0][0]} – {days[-1][0]}: {closes[0]:,.2f} – {closes[-1]:,.2f}"
     return (
         f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT + 18}" role="img" aria-label="{escape(label)}">'
-        f'<polygon class="area" points="0,{HEIGHT} {line} {WIDTH},{HEIGHT}"></polygon>'
-        f'<polyline class="line" points="{line}"></polyline>{marks}'
+        f'<polygon class="area" points="0,{HEIGHT} {line} {right},{HEIGHT}"></polygon>'
+        f'<polyline class="line" points="{line}"></polyline>{_mark(labels, right)}'
         f'<text x="0" y="{HEIGHT + 14}">{escape(days[0][0])}</text>'
-        f'<text class="end" x="{WIDTH}" y="{HEIGHT + 14}">{escape(days[-1][0])}</text></svg>'
+        f'<text class="end" x="{right}" y="{HEIGHT + 14}">{escape(days[-1][0])}</text></svg>'
     )
+
+
+def _mark(labels: Mapping[str, float], right: int) -> str:
+    """A line at the height of each, and what it is beside the prices: no two closer than a line of text, all within
+    the frame.
+    """
+    marks, above = "", 0.0
+    for n, (label, height) in enumerate(sorted(labels.items(), key=lambda label: label[1]), 1):
+        lowest = HEIGHT - TEXT * (len(labels) - n)
+        above = min(max(height + TEXT / 4, above + TEXT), lowest)
+        marks += (
+            f'<line class="level" x1="0" x2="{right}" y1="{height:.1f}" y2="{height:.1f}"></line>'
+            f'<text x="{right + GAP}" y="{above:.1f}">{escape(label)}</text>'
+        )
+    return marks
+
+
+def _measure(label: str) -> int:
+    """How much room it takes beside the prices, rather too much than too little."""
+    return GAP + sum(WIDE if east_asian_width(sign) in "WF" else NARROW for sign in label)
 
 
 STYLE = Path(__file__).with_name("report.css")

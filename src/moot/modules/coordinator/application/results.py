@@ -242,6 +242,8 @@ def remember(judged: Judged, locale: Locale) -> PastVerdict | None:
             claim["id"]: PastClaim(
                 pull=SIGNS[claim["side"]] * argument["strengths"][claim["id"]],
                 says={locale: claim["says"][locale]} if locale in claim["says"] else claim["says"],
+                kind=claim["kind"],
+                as_of=claim["as_of"],
             )
             for claim in argument["claims"]
         },

@@ -1,20 +1,21 @@
 """What decides an argument: the fewest claims without which its direction would be another."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from itertools import combinations
+from typing import NamedTuple
 
 from moot.modules.debate.domain.weighing import (
+    Bearing,
     Weighing,
+    accrue,
     balance,
     come_to_rest,
-    read_bearing,
+    move_each,
     sort_bearing,
     tip,
 )
-from moot.modules.debate.domain.weights import Dimension
-from moot.shared.domain.claims import SIGNS, Claim
+from moot.shared.domain.claims import SIGNS, Side
 
 MOST_TOUCHING = 3
 """Of those that change the same dimension, so many are tried by twos: those that move it most one by one."""
@@ -29,64 +30,68 @@ MOST_AT_ONCE = 5
 NOTHING: frozenset[str] = frozenset()
 
 Struck = frozenset[str]
+SIDES: tuple[Side, ...] = ("for", "against", "neither")
+"""Of each dimension three heaps of claims, in this order."""
+
+
+class Stand(NamedTuple):
+    """An argument without some of its claims: how strong the others are, what they come to in each heap, and how far
+    each dimension pulls the motion.
+    """
+
+    struck: Struck
+    strengths: dict[str, float]
+    accrued: list[float]
+    weighed: list[float]
 
 
 class Trial:
-    """An argument that can quickly be weighed again without some of its claims: only what they bear on changes."""
+    """An argument that can quickly be weighed again without some of its claims: only what they bear on changes. A
+    claim that is gone is one of no strength, which nothing feels.
+    """
 
     def __init__(self, weighing: Weighing) -> None:
         self._weighing = weighing
-        self._claims = {claim.id: claim for claim in weighing.claims}
-        self._bases = weighing.bases
-        self._bearing = read_bearing(self._claims, weighing.relations)
-        self._order = sort_bearing(self._bearing)
         self._leans: dict[Struck, float] = {NOTHING: weighing.lean}
-        self._number = {place: number for number, place in enumerate(weighing.dimensions)}
-        self._weights = [weighing.counting.places.get(place, 0.0) for place in weighing.dimensions]
-        self._weighed = [
-            w * pull for w, pull in zip(self._weights, weighing.dimensions.values(), strict=True)
+        self._weights = [weighing.counting.places.get(place, 0.0) for place in weighing.places]
+        self._heaps = [
+            [claim.id for claim in claims if claim.side == side]
+            for claims in weighing.places.values()
+            for side in SIDES
         ]
-        self._members: list[list[Claim]] = [[] for _ in self._weights]
-        for claim in weighing.claims:
-            self._members[self._number[_place(claim)]].append(claim)
-
-    @cached_property
-    def _borne_on(self) -> Mapping[str, list[str]]:
-        forth: dict[str, list[str]] = {}
-        for target, (support, attack) in self._bearing.items():
-            for source, _ in (*support, *attack):
-                forth.setdefault(source, []).append(target)
-        return forth
+        self._heap = {id_: heap for heap, ids in enumerate(self._heaps) for id_ in ids}
+        accrued = [accrue([weighing.strengths[id_] for id_ in heap]) for heap in self._heaps]
+        weighed = [w * pull for w, pull in zip(self._weights, weighing.dimensions.values(), strict=True)]
+        self._whole = self._base = Stand(NOTHING, weighing.strengths, accrued, weighed)
+        self._turn = {id_: turn for turn, id_ in enumerate(weighing.order or ())}
 
     @cached_property
     def reach(self) -> Mapping[str, frozenset[str]]:
         """By claim, whatever changes with it."""
-        return {id_: _walk(id_, self._borne_on) for id_ in self._claims}
-
-    @cached_property
-    def places(self) -> Mapping[str, frozenset[int]]:
-        """By claim, the dimensions that change with it, by number."""
-        own = {id_: self._number[_place(claim)] for id_, claim in self._claims.items()}
-        return {id_: frozenset(own[each] for each in (id_, *reached)) for id_, reached in self.reach.items()}
+        forth: dict[str, list[str]] = {}
+        for target, (support, attack) in self._weighing.bearing.items():
+            for source, _ in (*support, *attack):
+                forth.setdefault(source, []).append(target)
+        return {id_: _walk(id_, forth) if id_ in forth else NOTHING for id_ in self._heap}
 
     @cached_property
     def together(self) -> Mapping[int, list[str]]:
-        """By dimension, the claims that change it."""
+        """By dimension, by number, the claims that change it."""
         changing: dict[int, list[str]] = {}
         for id_ in self.alone:
-            for place in self.places[id_]:
+            for place in {self._heap[each] // len(SIDES) for each in (id_, *self.reach[id_])}:
                 changing.setdefault(place, []).append(id_)
         return changing
 
     @cached_property
     def alone(self) -> Mapping[str, float]:
         """By claim that can move anything, how far the lean moves without it."""
-        moving = sorted(id_ for id_, c in self._claims.items() if c.side != "neither" or self.reach[id_])
+        moving = sorted(c.id for c in self._weighing.claims if c.side != "neither" or self.reach[c.id])
         return {id_: self.lean(frozenset([id_])) - self._weighing.lean for id_ in moving}
 
     def lean(self, struck: Struck) -> float:
         if struck not in self._leans:
-            self._leans[struck] = self._weigh(struck)
+            self._leans[struck] = tip(self._strike(struck).weighed)
         return self._leans[struck]
 
     def flips(self, struck: Struck) -> bool:
@@ -95,29 +100,34 @@ class Trial:
     def could_flip(self, moved: float) -> bool:
         return self._weighing.decide(self._weighing.lean + moved) != self._weighing.direction
 
-    def _weigh(self, struck: Struck) -> float:
-        changed = NOTHING.union(*(self.reach[id_] for id_ in struck)) - struck
-        strengths = self._settle(struck, changed) if changed else self._weighing.strengths
-        weighed = list(self._weighed)
-        for place in {place for id_ in struck for place in self.places[id_]}:
-            left = [claim for claim in self._members[place] if claim.id not in struck]
-            weighed[place] = self._weights[place] * balance(left, strengths)
-        return tip(weighed)
+    def go_on_from(self, struck: Struck) -> None:
+        """What is tried next is more than these; in a circle everything is settled from the beginning."""
+        if self._weighing.order is not None:
+            self._base = self._strike(struck)
 
-    def _settle(self, struck: Struck, changed: frozenset[str]) -> Mapping[str, float]:
-        bearing = {}
-        for target in changed:
-            support, attack = self._bearing[target]
-            bearing[target] = (
-                [link for link in support if link[0] not in struck],
-                [link for link in attack if link[0] not in struck],
-            )
-        order = None if self._order is None else [target for target in self._order if target in changed]
-        return come_to_rest(self._bases, bearing, order, self._weighing.strengths)
+    def _strike(self, struck: Struck) -> Stand:
+        base = self._base if self._base.struck <= struck else self._whole
+        more = struck - base.struck
+        changed = NOTHING.union(*[self.reach[id_] for id_ in more]) - struck
+        strengths = self._settle(base.strengths | dict.fromkeys(more, 0.0), changed)
+        accrued, weighed = base.accrued.copy(), base.weighed.copy()
+        heaps = {self._heap[id_] for id_ in (*more, *changed)}
+        for heap in heaps:
+            accrued[heap] = accrue([strengths[id_] for id_ in self._heaps[heap]])
+        for heap in heaps:
+            place, side = divmod(heap, len(SIDES))
+            pro = heap - side
+            weighed[place] = self._weights[place] * (accrued[pro] - accrued[pro + 1])
+        return Stand(struck, strengths, accrued, weighed)
 
-
-def _place(claim: Claim) -> Dimension:
-    return claim.expert, claim.dimension
+    def _settle(self, strengths: dict[str, float], changed: Struck) -> dict[str, float]:
+        if not changed:
+            return strengths
+        bases, bearing = self._weighing.bases, self._weighing.bearing
+        if self._weighing.order is None:
+            return come_to_rest(bases, {target: bearing[target] for target in changed}, None, strengths)
+        move_each(sorted(changed, key=self._turn.__getitem__), bases, bearing, strengths)
+        return strengths
 
 
 def _walk(start: str, onward: Mapping[str, list[str]]) -> frozenset[str]:
@@ -151,14 +161,16 @@ def _find_way(weighing: Weighing) -> int:
     leaning = 1 if weighing.lean >= 0 else -1
     if weighing.direction != "NEUTRAL":
         return -leaning
-    supports = [relation for relation in weighing.relations if relation.kind == "support"]
-    unanswered = replace(weighing, relations=supports).strengths
+    supports: Bearing = {target: (support, ()) for target, (support, _) in weighing.bearing.items()}
+    order = weighing.order or sort_bearing(supports)
+    unanswered = come_to_rest(weighing.bases, supports, order, weighing.bases)
     for way in (leaning, -leaning):
-        places: dict[Dimension, list[Claim]] = {}
-        for claim in weighing.claims:
-            if SIGNS[claim.side] == way:
-                places.setdefault(_place(claim), []).append(claim)
-        best = weighing.tip({p: balance(c, unanswered) for p, c in places.items()})
+        best = weighing.tip(
+            {
+                place: balance([claim for claim in claims if SIGNS[claim.side] == way], unanswered)
+                for place, claims in weighing.places.items()
+            }
+        )
         if weighing.decide(best) != "NEUTRAL":
             return way
     return 0
@@ -194,6 +206,7 @@ def _strike(trial: Trial, way: int) -> Struck:
     """One after the other, each time what moves it farthest, until it has turned; nothing if it does not."""
     struck, left = NOTHING, sorted(trial.alone, key=lambda id_: (-way * trial.alone[id_], id_))
     while left and not trial.flips(struck):
+        trial.go_on_from(struck)
         leans = {id_: way * trial.lean(struck | {id_}) for id_ in left[:MOST_AT_ONCE]}
         farthest = max(leans, key=lambda id_: (leans[id_], id_))
         struck |= {farthest}

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from moot.modules.debate.domain.debate import SAY
-from moot.shared.domain.claims import Claim, Relation
+from moot.shared.domain.claims import Claim, Relation, Side
 from moot.shared.domain.messages import LOCALES, Locale
 
 Bearing = Literal["attack", "support"]
@@ -26,24 +26,28 @@ class Scheme(NamedTuple):
     def relate(self, claims: Mapping[str, Sequence[Claim]]) -> Iterator[Relation]:
         """On each claim that fits, by the strongest that does: what comes to the same is said once."""
         sources = [claim for named in self.by for claim in claims.get(named, ()) if claim.strength]
-        for target in (claim for named in self.on for claim in claims.get(named, ())):
-            fitting = [source for source in sources if self._fits(source, target)]
-            if fitting:
-                source = max(fitting, key=lambda claim: (claim.strength, claim.id))
-                yield Relation(
-                    source=source.id,
-                    target=target.id,
-                    kind=self.kind,
-                    scheme=self.name,
-                    why=_explain(self.name),
-                    weight=WEIGHTS[self.kind],
-                )
+        if not sources:
+            return
+        bearing = self._sort_sources(sources)
+        for target in [claim for named in self.on for claim in claims.get(named, ())]:
+            for source in bearing.get(target.side, ()):
+                if source != target.id:
+                    yield self._relate(source, target.id)
+                    break
 
-    def _fits(self, source: Claim, target: Claim) -> bool:
-        """Those of one side support each other, those of two attack; who takes none does neither."""
-        if "neither" in (source.side, target.side) or source.id == target.id:
-            return False
-        return (source.side == target.side) == (self.kind == "support")
+    def _relate(self, source: str, target: str) -> Relation:
+        why, weight = _explain(self.name), WEIGHTS[self.kind]
+        return Relation(
+            source=source, target=target, kind=self.kind, scheme=self.name, why=why, weight=weight
+        )
+
+    def _sort_sources(self, sources: Sequence[Claim]) -> Mapping[Side, list[str]]:
+        """By the side they bear on, the strongest first. Those of one side support each other, those of two attack;
+        who takes none does neither.
+        """
+        ranked = sorted(sources, key=lambda claim: (claim.strength, claim.id), reverse=True)
+        pro, con = ([claim.id for claim in ranked if claim.side == side] for side in ("for", "against"))
+        return {"for": pro, "against": con} if self.kind == "support" else {"for": con, "against": pro}
 
 
 @cache
@@ -84,10 +88,11 @@ def _answers(claims: Iterable[Claim]) -> Iterator[Relation]:
 
 def _names(claim: Claim) -> Iterator[str]:
     """How a table may call it."""
-    yield claim.kind
-    parts = claim.kind.split(".")
-    for end in range(1, len(parts) + 1):
-        yield f"{'.'.join(parts[:end])}:{claim.side}"
+    beginning = claim.kind
+    yield beginning
+    while beginning:
+        yield f"{beginning}:{claim.side}"
+        beginning = beginning.rpartition(".")[0]
 
 
 @cache

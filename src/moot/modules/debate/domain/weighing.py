@@ -8,7 +8,6 @@ Aurisicchio, Baroni 2016), with weights on the edges to the motion: what each ex
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from graphlib import CycleError, TopologicalSorter
 
 from moot.modules.debate.domain.weights import Counting, Dimension, count_over, load_weights
 from moot.shared.domain.claims import ArgumentGraph, Claim, Horizon, Relation
@@ -20,6 +19,8 @@ NEUTRAL_BAND = 0.2
 """Conviction below which nobody should act, so that it is no direction."""
 STILL = 1e-12
 MOST_PASSES = 500
+COMMUTING = 2
+"""Factors whose product is the same to the bit in any order; more are sorted."""
 CALM_PASSES = 50
 """Passes after which a circle of claims that does not come to rest is damped."""
 
@@ -48,19 +49,31 @@ class Weighing:
         return {claim.id: claim.strength * scale(claim, self.horizon) for claim in self.claims}
 
     @cached_property
+    def bearing(self) -> "Bearing":
+        return read_bearing(self.bases, self.relations)
+
+    @cached_property
+    def order(self) -> list[str] | None:
+        return sort_bearing(self.bearing)
+
+    @cached_property
     def strengths(self) -> dict[str, float]:
         """Of each claim, after all that is said for and against it."""
-        return settle(self.bases, self.relations)
+        return come_to_rest(self.bases, self.bearing, self.order, self.bases)
+
+    @cached_property
+    def places(self) -> dict[Dimension, list[Claim]]:
+        places: dict[Dimension, list[Claim]] = {}
+        for claim in self.claims:
+            places.setdefault((claim.expert, claim.dimension), []).append(claim)
+        return places
 
     @cached_property
     def dimensions(self) -> dict[Dimension, float]:
         """How far each speaks for the motion (positive) or against it. Two arguments in one: that the dimension is a
         reason to buy, and that it is a reason not to; both begin at nothing, so that one of them at most is left.
         """
-        places: dict[Dimension, list[Claim]] = {}
-        for claim in self.claims:
-            places.setdefault((claim.expert, claim.dimension), []).append(claim)
-        return {place: balance(claims, self.strengths) for place, claims in places.items()}
+        return {place: balance(claims, self.strengths) for place, claims in self.places.items()}
 
     @property
     def motion(self) -> float:
@@ -94,7 +107,7 @@ class Weighing:
         return max(0.0, abs(lean) - self.doubt)
 
     def decide(self, lean: float) -> Direction:
-        if self.convince(lean) < NEUTRAL_BAND:
+        if abs(lean) - self.doubt < NEUTRAL_BAND:
             return "NEUTRAL"
         return "BULLISH" if lean > 0 else "BEARISH"
 
@@ -115,14 +128,21 @@ def balance(claims: Iterable[Claim], strengths: Mapping[str, float]) -> float:
     return accrue(pro) - accrue(con)
 
 
-def tip(weighed: Sequence[float]) -> float:
-    return accrue([pull for pull in weighed if pull > 0]) - accrue([-pull for pull in weighed if pull < 0])
+def tip(weighed: Iterable[float]) -> float:
+    """What is accrued on one side less what is on the other."""
+    pro = con = 1.0
+    for pull in sorted(weighed, key=abs):
+        if pull > 0:
+            pro *= 1 - pull
+        else:
+            con *= 1 + pull
+    return (1 - pro) - (1 - con)
 
 
-def accrue(strengths: Iterable[float]) -> float:
+def accrue(strengths: Sequence[float]) -> float:
     """Of several together: each takes its share of what the others leave."""
     left = 1.0
-    for strength in sorted(strengths):
+    for strength in strengths if len(strengths) <= COMMUTING else sorted(strengths):
         left *= 1 - strength
     return 1 - left
 
@@ -139,12 +159,6 @@ Bearing = Mapping[str, tuple[Links, Links]]
 """By claim, those that support it and those that attack it, each with its weight."""
 
 
-def settle(bases: Mapping[str, float], relations: Iterable[Relation]) -> dict[str, float]:
-    """The strengths at which every claim agrees with what bears on it."""
-    bearing = read_bearing(bases, relations)
-    return come_to_rest(bases, bearing, sort_bearing(bearing), bases)
-
-
 def read_bearing(claims: Container[str], relations: Iterable[Relation]) -> Bearing:
     bearing: dict[str, tuple[list[tuple[str, float]], list[tuple[str, float]]]] = {}
     for relation in relations:
@@ -156,28 +170,31 @@ def read_bearing(claims: Container[str], relations: Iterable[Relation]) -> Beari
 
 def sort_bearing(bearing: Bearing) -> list[str] | None:
     """Those that something bears on, each after what bears on it; None if they go round in a circle."""
-    sorter = TopologicalSorter(
-        {
-            target: [source for source, _ in (*support, *attack)]
-            for target, (support, attack) in bearing.items()
-        }
-    )
-    try:
-        return [target for target in sorter.static_order() if target in bearing]
-    except CycleError:
-        return None
+    order: list[str] = []
+    left = dict.fromkeys(bearing)
+    while left:
+        ready = [target for target in left if left.keys().isdisjoint(_sources(bearing[target]))]
+        if not ready:
+            return None
+        order += ready
+        for target in ready:
+            del left[target]
+    return order
+
+
+def _sources(bears: tuple[Links, Links]) -> list[str]:
+    return [source for links in bears for source, _ in links]
 
 
 def come_to_rest(
     bases: Mapping[str, float], bearing: Bearing, order: Sequence[str] | None, known: Mapping[str, float]
 ) -> dict[str, float]:
-    """Each in its `order`; where they go round in a circle all move at once, so that no order matters. What nothing
-    bears on stays as it is `known`.
+    """The strengths at which every claim agrees with what bears on it. Each in its `order`; where they go round in a
+    circle all move at once, so that no order matters. What nothing bears on stays as it is `known`.
     """
     strengths = dict(known)
     if order is not None:
-        for target in order:
-            strengths[target] = _move(bases[target], bearing[target], strengths)
+        move_each(order, bases, bearing, strengths)
         return strengths
     strengths |= {target: bases[target] for target in bearing}
     for n in range(MOST_PASSES):
@@ -190,10 +207,23 @@ def come_to_rest(
     return strengths
 
 
+def move_each(
+    order: Iterable[str], bases: Mapping[str, float], bearing: Bearing, strengths: dict[str, float]
+) -> None:
+    for target in order:
+        strengths[target] = _move(bases[target], bearing[target], strengths)
+
+
 def _move(base: float, bears: tuple[Links, Links], strengths: Mapping[str, float]) -> float:
     support, attack = bears
-    return influence(
-        base,
-        accrue([weight * strengths[source] for source, weight in support]) if support else 0.0,
-        accrue([weight * strengths[source] for source, weight in attack]) if attack else 0.0,
-    )
+    return influence(base, _press(support, strengths), _press(attack, strengths))
+
+
+def _press(links: Links, strengths: Mapping[str, float]) -> float:
+    """`accrue` of what comes through, without a list where there are few: most claims are borne on by one or two."""
+    if len(links) > COMMUTING:
+        return accrue([weight * strengths[source] for source, weight in links])
+    left = 1.0
+    for source, weight in links:
+        left *= 1 - weight * strengths[source]
+    return 1 - left

@@ -1,9 +1,7 @@
 """What to do about an argument, by rule: the action, how much of it, and why not more."""
 
-import re
 from dataclasses import dataclass
 from math import floor
-from typing import NamedTuple
 
 from moot.modules.judge.domain.levels import Action, Levels, levels_for, measured
 from moot.modules.judge.domain.verdict import SAY, JudgeInput, Sizing
@@ -27,26 +25,6 @@ CAPITAL = 10_000_000.0
 """What the whole capital is taken to be, in the market's currency, as nobody says."""
 IF_UNKNOWN = 0.5
 SMALLEST = 0.01
-
-
-class Exchange(NamedTuple):
-    """How far a price may move in a session, and the fewest shares that may be bought."""
-
-    limit: float | None
-    lot: int
-
-
-EXCHANGES = {
-    r"68[89]\d{3}\.SH": Exchange(0.2, 200),
-    r"30\d{4}\.SZ": Exchange(0.2, 100),
-    r"\d{6}\.BJ": Exchange(0.3, 100),
-    r"\d{6}\.(SH|SZ|DEMO)": Exchange(0.1, 100),
-}
-"""By symbol, the first that fits: what holds for a share without special marks."""
-
-
-def exchange_of(symbol: str) -> Exchange:
-    return next((e for spelling, e in EXCHANGES.items() if re.fullmatch(spelling, symbol)), Exchange(None, 1))
 
 
 @dataclass(frozen=True)
@@ -94,28 +72,30 @@ def refuse_purchase(levels: Levels, position: float) -> Message | None:
     return SAY("why.too_small") if position < SMALLEST else None
 
 
-def size(judge_input: JudgeInput) -> tuple[Sizing, float]:
-    """Cap x conviction x volatility x liquidity, rounded down to whole per cents.
+def size(judge_input: JudgeInput, at_most: float = 1.0) -> tuple[Sizing, float]:
+    """Cap x conviction x volatility x liquidity, rounded down to whole per cents, or less where somebody wants less.
 
-    The cap is 30 % of capital, half of it for a holder who bears little risk. Conviction is the argument's, 0 to 1.
+    The cap is 30 % of capital, half of it for a holder who bears little risk. Conviction is the argument's, 0 to 1,
+    and 0 where it is not for buying.
     Volatility is 2.5 % over ATR/price, liquidity five days over the days it takes to sell what the other factors
     leave of a capital of ten million at a tenth of the average daily turnover; each at most 1, and 0.5 if unknown.
     """
     cap = CAP * (RISK_SHARE[judge_input.holder.risk] if judge_input.holder else 1.0)
     volatility = _volatility(judge_input)
-    wanted = cap * judge_input.conviction * _or_caution(volatility)
+    conviction = max(0.0, judge_input.lean)
+    wanted = cap * conviction * _or_caution(volatility)
     turnover = measured(judge_input.evidence, "turnover_20d")
     days = wanted * CAPITAL / (SOLD_PER_DAY * turnover) if turnover else None
     liquidity = None if days is None else min(1.0, QUICK_DAYS / days if days else 1.0)
-    position = floor(wanted * _or_caution(liquidity) * 100 + 1e-9) / 100
+    position = min(at_most, floor(wanted * _or_caution(liquidity) * 100 + 1e-9) / 100)
     sizing = Sizing(
         cap=cap,
-        conviction=judge_input.conviction,
+        conviction=conviction,
         volatility=None if volatility is None else round(volatility, 2),
         liquidity=None if liquidity is None else round(liquidity, 2),
         days_to_sell=round(position * CAPITAL / (SOLD_PER_DAY * turnover), 2) if turnover else None,
         capital=CAPITAL,
-        lot=exchange_of(judge_input.symbol).lot,
+        lot=judge_input.lot_size,
     )
     return sizing, position
 

@@ -1,12 +1,13 @@
 """What a verdict stands between: what moved since the last one, what would refute it, and the days to wait for."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 
 from moot.modules.judge.domain.levels import Action, Levels
 from moot.modules.judge.domain.verdict import SAY, JudgeInput, Moved, NextDate, Since
-from moot.shared.domain.claims import SIGNS, ArgumentGraph, Claim, Side
+from moot.shared.domain.claims import SIGNS, ArgumentGraph, Claim, PastClaim, Side
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale, Message
 from moot.shared.domain.symbol import Market, Symbol
@@ -17,6 +18,8 @@ MOVED_BY = 0.1
 MOST_MOVED = 8
 MOST_NAMED = 3
 QUARTER = re.compile(r"\.(\d{4})Q([1-4])$")
+DUE = re.compile(r"\w+\.(\w+)(?:\.\w+)*\.due")
+"""The id of evidence that is a day to come (`catalyst.unlock.1.due`), and what happens on it."""
 DEADLINES = {1: (4, 30), 2: (8, 31), 3: (10, 31), 4: (4, 30)}
 """Month and day by which the report of a quarter is due in China; the fourth's is the annual report, a year later."""
 
@@ -35,25 +38,32 @@ def _movements(judge_input: JudgeInput) -> list[Moved]:
     if judge_input.previous is None or judge_input.argument is None:
         return []
     strengths, locale = judge_input.argument.strengths, judge_input.locale
-    was = {
-        _key(id_, past.says): (id_, past.pull, past.says) for id_, past in judge_input.previous.claims.items()
-    }
-    now = {
-        _key(c.id, c.says): (c.id, SIGNS[c.side] * strengths.get(c.id, c.strength), c.says)
+    standing = {
+        c.id: PastClaim(
+            pull=SIGNS[c.side] * strengths.get(c.id, c.strength), says=c.says, kind=c.kind, as_of=c.as_of
+        )
         for c in judge_input.argument.claims
     }
+    was, now = _recognise(judge_input.previous.claims), _recognise(standing)
     moved = []
     for key in was.keys() | now.keys():
-        id_, _, says = now.get(key) or was[key]
-        before, after = (side[key][1] if key in side else None for side in (was, now))
-        text = says.get(locale) or next(iter(says.values()))
+        id_, claim = now.get(key) or was[key]
+        before, after = (side[key][1].pull if key in side else None for side in (was, now))
+        text = claim.says.get(locale) or next(iter(claim.says.values()))
         moved.append(Moved(claim=id_, says=text, before=_shown(before), after=_shown(after)))
     return [m for m in moved if _has_moved(m)]
 
 
-def _key(id_: str, says: Mapping[Locale, str]) -> str:
-    """Events are numbered anew in each session, so that only what they say tells them apart."""
-    return says.get(DEFAULT_LOCALE) or next(iter(says.values())) if EVENT in id_ else id_
+def _recognise(claims: Mapping[str, PastClaim]) -> dict[tuple[str, int], tuple[str, PastClaim]]:
+    """By what they are known by in every session and language: their id; of events, which are numbered anew in each
+    session, what happened and when it was published. Where several have that in common they are counted.
+    """
+    found, seen = {}, Counter[str]()
+    for id_, claim in claims.items():
+        name = f"{claim.kind} {claim.as_of}" if EVENT in id_ else id_
+        seen[name] += 1
+        found[name, seen[name]] = id_, claim
+    return found
 
 
 def _shown(pull: float | None) -> float | None:
@@ -119,17 +129,42 @@ def tell_decisive(judge_input: JudgeInput) -> Message | None:
 
 
 def find_next_dates(judge_input: JudgeInput) -> list[NextDate]:
-    """By when the next report is due, where the law has a day for it."""
+    """The next of each kind that was cited, and by when the next report is due, unless its own day was cited."""
     today = judge_input.today
-    if today is None or Symbol.parse(judge_input.symbol).market is Market.US:
+    if today is None:
         return []
+    days = dict(sorted(_cited_days(judge_input.evidence, today), reverse=True))
+    dates = [(day, SAY(f"due.{what}")) for what, day in days.items()]
+    if "report" not in days:
+        dates += _deadlines(judge_input, today)
+    told = [NextDate(day=day, what=what.in_locale(judge_input.locale)) for day, what in dates]
+    return sorted(told, key=lambda at: at.day)
+
+
+def _cited_days(evidence: Sequence[Evidence], today: date) -> Iterator[tuple[str, date]]:
+    for item in evidence:
+        what, day = DUE.fullmatch(item.id), _read_day(item.value)
+        if what and f"due.{what[1]}" in SAY.texts(DEFAULT_LOCALE) and day and day > today:
+            yield what[1], day
+
+
+def _read_day(value: float | str) -> date | None:
+    try:
+        return date.fromisoformat(str(value))
+    except ValueError:
+        return None
+
+
+def _deadlines(judge_input: JudgeInput, today: date) -> Iterator[tuple[date, Message]]:
+    """Where the law has a day for it."""
+    if Symbol.parse(judge_input.symbol).market is Market.US:
+        return
     newest = max(_quarters(judge_input.evidence), default=None)
     for year, quarter in ((today.year + n // 4, n % 4 + 1) for n in range(-4, 8)):
         day = date(year + (quarter == 4), *DEADLINES[quarter])
         if day > today and (newest is None or (year, quarter) > newest):
-            what = SAY(f"report.{quarter}", year=year).in_locale(judge_input.locale)
-            return [NextDate(day=day, what=what)]
-    return []
+            yield day, SAY(f"report.{quarter}", year=year)
+            return
 
 
 def _quarters(evidence: Sequence[Evidence]) -> list[tuple[int, int]]:

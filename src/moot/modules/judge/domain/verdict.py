@@ -38,7 +38,11 @@ SIGNS: dict[Direction, int] = {"BULLISH": 1, "NEUTRAL": 0, "BEARISH": -1}
 
 
 class JudgeInput(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
-    """A debate as the judge sees it: its outcome, never the raw research. `experts_asked` 0 means unknown."""
+    """A debate as the judge sees it: its outcome, never the raw research. `experts_asked` 0 means unknown.
+
+    `lot_size` is the fewest shares that may be bought, `limit_percent` how far the price may move in a session; None
+    where there is no such rule or it is not known.
+    """
 
     symbol: str = Field(min_length=1)
     direction: Direction
@@ -52,6 +56,8 @@ class JudgeInput(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
     argument: ArgumentGraph | None = None
     previous: PastVerdict | None = None
     holder: Holder | None = None
+    lot_size: int | None = None
+    limit_percent: float | None = None
     experts_asked: int = Field(default=0, ge=0)
     experts_heard: int = Field(default=0, ge=0)
     locale: Locale = DEFAULT_LOCALE

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from moot.modules.judge.domain.levels import Levels
-from moot.modules.judge.domain.ruling import Decision, exchange_of, refuse_purchase
+from moot.modules.judge.domain.ruling import Decision, refuse_purchase
 from moot.modules.judge.domain.since import (
     compare,
     find_next_dates,
@@ -134,7 +134,7 @@ def _factors(sizing: Sizing) -> Message:
 def narrate(judge_input: JudgeInput, ruled: Decision) -> str:
     """A whole ruling as one text that repeats none of its fields."""
     locale, today = judge_input.locale, judge_input.today
-    dates = [SAY("narrative.next", day=d.day, what=d.what) for d in find_next_dates(judge_input)]
+    dates = [SAY("narrative.next", day=d.day, what=d.what) for d in find_next_dates(judge_input)[:1]]
     return "\n\n".join(
         (
             tell_figures(judge_input.symbol, judge_input.confidence, ruled, locale),
@@ -187,7 +187,7 @@ def warn(judge_input: JudgeInput, ruled: Decision) -> list[str]:
     """The debate's risks, a missing expert and what the market sets, always; then, up to the fewest allowed, what
     limits any verdict.
     """
-    risks = (m.in_locale(judge_input.locale) for m in _market_risks(judge_input.symbol, ruled))
+    risks = (m.in_locale(judge_input.locale) for m in _market_risks(judge_input, ruled))
     said = [*judge_input.risk_factors, *name_gap(judge_input), *risks]
     disagreements = [SAY("disagreement_risk", disagreement=d) for d in judge_input.key_disagreements]
     limits = [*disagreements, SAY("data_limits"), SAY("unnamed_risks")][: max(0, FEWEST_WARNINGS - len(said))]
@@ -201,9 +201,9 @@ def name_gap(judge_input: JudgeInput) -> list[str]:
     return [said.in_locale(judge_input.locale)] if heard < asked else []
 
 
-def _market_risks(symbol: str, ruled: Decision) -> list[Message]:
+def _market_risks(judge_input: JudgeInput, ruled: Decision) -> list[Message]:
     """What may keep a purchase from being sold as planned."""
-    (entry, stop), limit = (ruled.levels.entry, ruled.levels.stop), exchange_of(symbol).limit
+    entry, stop, limit = ruled.levels.entry, ruled.levels.stop, (judge_input.limit_percent or 0) / 100
     far = ruled.sizing and entry and stop and limit and stop < entry * (1 - limit)
     unsold = ruled.sizing and ruled.sizing.days_to_sell is None
     risks = (far and SAY("beyond_limit", limit=limit, stop=stop), unsold and SAY("turnover_unknown"))
@@ -211,12 +211,15 @@ def _market_risks(symbol: str, ruled: Decision) -> list[Message]:
 
 
 def bound(judge_input: JudgeInput, verdict: VerdictDTO) -> VerdictDTO:
-    """No purchase that risks more than it can win, whoever ruled it."""
+    """No purchase that risks more than it can win or is too small to open, whoever ruled it; where the rule would
+    have sold, that is still told.
+    """
     refusal = refuse_purchase(verdict.levels, verdict.position_percent) if verdict.action == "BUY" else None
     if refusal is None:
         return verdict
     was, locale = verdict.model_dump(mode="json"), judge_input.locale
-    held = restate(was, was | {"action": "HOLD", "departs": None}, locale)
+    departs = was["departs"] if verdict.departs and verdict.departs.action != "HOLD" else None
+    held = restate(was, was | {"action": "HOLD", "departs": departs}, locale)
     return VerdictDTO(**held | {"warnings": [*verdict.warnings, refusal.in_locale(locale)]})
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import get_args
 
 from moot.modules.judge.domain.levels import Action, levels_for
-from moot.modules.judge.domain.ruling import decide
+from moot.modules.judge.domain.ruling import Decision, decide, size
 from moot.modules.judge.domain.verdict import Departure, JudgeInput, Ruling, Verdict
 from moot.modules.judge.domain.wording import name_gap, narrate, reason, warn, word_ruling
 from moot.modules.llm_platform.application.speaker import Brief, EngineChoice, Prompts, Speaker, Spoken
@@ -75,22 +75,38 @@ class DebateJudge:
 
 
 def _bind(spoken: Spoken[Ruling], judge_input: JudgeInput, by_rule: Verdict) -> Verdict:
-    """A model is hardly surer than the argument; where it acts and the rule would not, the rule's word goes along."""
+    """A model is hardly surer than the argument, and buys no more than the formula; where it acts and the rule would
+    not, the rule's word goes along.
+    """
     ruling, graph = spoken.answer, judge_input.argument
     most = round((graph.confidence if graph else judge_input.confidence) + MOST_ABOVE_THE_ARGUMENT, 2)
     held = min(ruling.confidence, most)
     cut = [] if held == ruling.confidence else [CASE("bounded", said=ruling.confidence, held=held)]
+    ruled, words = _resize(ruling, judge_input), {}
+    if ruled.position < ruling.position_percent:
+        cut.append(CASE("resized", said=ruling.position_percent, held=ruled.position))
+        words["entry_strategy"] = word_ruling(ruled)["entry_strategy"].in_locale(judge_input.locale)
     departs = ruling.action not in (by_rule.action, "HOLD")
     return Verdict(
-        **ruling.model_dump(exclude={"risk_warnings", "confidence"}),
+        **ruling.model_dump(exclude={"risk_warnings", "confidence", "position_percent"}) | words,
         confidence=held,
+        position_percent=ruled.position,
+        sizing=ruled.sizing,
         risk_warnings=[*ruling.risk_warnings, *name_gap(judge_input)],
-        levels=levels_for(ruling.action, judge_input.evidence),
+        levels=ruled.levels,
         departs=Departure(**by_rule.model_dump(include={"action", "confidence"})) if departs else None,
         engine="llm",
         grounding=spoken.grounding,
         warnings=[*spoken.warnings, *(message.in_locale(judge_input.locale) for message in cut)],
     )
+
+
+def _resize(ruling: Ruling, judge_input: JudgeInput) -> Decision:
+    levels = levels_for(ruling.action, judge_input.evidence)
+    if ruling.action != "BUY":
+        return Decision(ruling.action, levels)
+    sizing, position = size(judge_input, ruling.position_percent)
+    return Decision("BUY", levels, position, sizing)
 
 
 def _case(judge_input: JudgeInput, exhibits: Exhibits | None) -> Message:
@@ -123,4 +139,4 @@ def _tell_holder(holder: Holder) -> Message:
 def _levels(action: Action, judge_input: JudgeInput) -> Message:
     levels = levels_for(action, judge_input.evidence).model_dump()
     said = {name: CASE("no_level") if level is None else f"{level:.2f}" for name, level in levels.items()}
-    return CASE(f"levels.{action}", **said)
+    return CASE(f"levels.{action}", position=size(judge_input)[1], **said)

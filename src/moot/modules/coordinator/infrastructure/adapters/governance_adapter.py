@@ -5,8 +5,6 @@ from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
-import structlog
-
 from moot.modules.coordinator.application.results import from_columns
 from moot.modules.coordinator.application.run import Run
 from moot.modules.coordinator.application.session_history import Progress, progress_of
@@ -16,6 +14,7 @@ from moot.modules.coordinator.domain.ports.permission import AfterError, NodePol
 from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
 from moot.modules.coordinator.domain.texts import SAY
 from moot.modules.coordinator.infrastructure.adapters.grave_facts import find_grave_facts, lead_with_grave
+from moot.modules.coordinator.infrastructure.adapters.trading import read_trading
 from moot.modules.debate.application.unaided import lean_unaided
 from moot.modules.governance.application.coordinator_agent import (
     CoordinatorAgent,
@@ -35,11 +34,9 @@ from moot.modules.governance.application.execution_monitor import (
 from moot.modules.judge.application.judge_service import restate
 from moot.modules.market_data.application.market_data import TradingStates
 from moot.shared.domain.clock import Clock
-from moot.shared.domain.errors import AppError, DecisionRejected
+from moot.shared.domain.errors import DecisionRejected
 from moot.shared.domain.symbol import Symbol
 from moot.shared.infrastructure.execution_context import ExecutionContext, current_context
-
-logger = structlog.get_logger(__name__)
 
 REQUESTER = "coordinator"
 ASKED = {"symbol", "experts", "options", "skip_debate", "max_cost", "locale", "trigger_source"}
@@ -179,13 +176,9 @@ class GovernanceAdapter(NodePolicy):
             "experts_asked": len(context.experts),
             "experts_heard": len([name for name in context.experts if name not in context.tally.failures]),
         }
-        if kind == "verdict" and self._trading is not None and context.as_of is not None:
-            try:
-                state = await self._trading.of(asked, as_of=context.as_of)
-                known |= state.model_dump(exclude_none=True) if state else {}
-            except AppError as e:
-                logger.warning("trading facts not known", symbol=asked.text, error=str(e))
         if kind == "verdict":
+            state = await read_trading(self._trading, asked)
+            known |= state.model_dump(exclude_none=True) if state else {}
             workflow = self._agent.monitor.get_context(current_workflow_id())
             debate = workflow.node_outputs.get("debate", {}) if workflow else {}
             known |= await find_grave_facts(self._trading, asked, debate, known)

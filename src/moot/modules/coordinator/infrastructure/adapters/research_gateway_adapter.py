@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -14,14 +14,17 @@ from moot.modules.coordinator.domain.model.enums import ExpertType
 from moot.modules.coordinator.domain.ports.debate_gateway import IDebateGateway
 from moot.modules.coordinator.domain.ports.judge_gateway import IJudgeGateway
 from moot.modules.coordinator.domain.ports.research_expert_gateway import IResearchExpertGateway
+from moot.modules.coordinator.infrastructure.adapters.trading import read_trading
 from moot.modules.debate.application.debate_service import DebateInput, ExpertSummary
 from moot.modules.debate.container import DebateContainer
 from moot.modules.judge.application.judge_service import JudgeInput, VerdictAbstained
 from moot.modules.judge.container import JudgeContainer
+from moot.modules.market_data.application.market_data import TradingStates
 from moot.modules.research.container import ResearchContainer
 from moot.shared.domain.claims import Claim
 from moot.shared.domain.clock import SystemClock
 from moot.shared.domain.evidence import Evidence
+from moot.shared.domain.symbol import Symbol
 from moot.shared.domain.validation import validate
 from moot.shared.infrastructure.execution_context import current_context
 
@@ -30,6 +33,7 @@ C = TypeVar("C")
 
 CONCLUSIONS = ("direction", "confidence", "key_disagreements", "conflict_resolution")
 """What the judge is told of a debate as it is."""
+EXCHANGE_RULES = {"lot_size", "limit_percent"}
 
 
 class Gateway(Generic[C]):
@@ -81,9 +85,18 @@ class DebateGatewayAdapter(Gateway[DebateContainer], IDebateGateway):
 
 
 class JudgeGatewayAdapter(Gateway[JudgeContainer], IJudgeGateway):
-    """The judge gets the conclusions; the advocates' arguments and the risks' details stay behind."""
+    """The judge gets the conclusions, and what the exchange allows; the advocates' arguments and the risks' details
+    stay behind.
+    """
+
+    _trading: TradingStates | None = None
+
+    def on_exchange(self, trading: TradingStates) -> Self:
+        self._trading = trading
+        return self
 
     async def run_verdict(self, symbol: str, debate_outcome: dict[str, Any]) -> dict[str, Any]:
+        state = await read_trading(self._trading, Symbol.parse(symbol))
         debate = JudgeInput(
             symbol=symbol,
             **{name: debate_outcome[name] for name in CONCLUSIONS},
@@ -94,6 +107,7 @@ class JudgeGatewayAdapter(Gateway[JudgeContainer], IJudgeGateway):
             argument=debate_outcome.get("argument"),
             previous=getattr(current_context().asked, "previous", None),
             holder=getattr(current_context().asked, "holder", None),
+            **(state.model_dump(include=EXCHANGE_RULES) if state else {}),
             experts_asked=len(current_context().experts),
             experts_heard=len(debate_outcome.get("experts", [])),
             **_setting(),
