@@ -25,6 +25,7 @@ from moot.modules.market_data.domain.facts import Dataset
 from moot.modules.market_data.infrastructure import lake_sql
 from moot.modules.market_data.infrastructure.lake_sql import Child, Children, LakeDatabase
 from moot.shared.domain.errors import InvalidInput, TooManyRequests, Unavailable
+from tests.fakes.clock import leap, settle
 
 NOW = datetime(2024, 7, 1, tzinfo=UTC)
 ENDLESS = "SELECT sum(a.range * b.range) FROM range(10000000) a, range(10000000) b"
@@ -124,13 +125,11 @@ async def ended(tasks: Sequence[asyncio.Task[Any]]) -> list[Any]:
     return await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def stop(ask: Ask, sql: str, workspace: str) -> float:
-    began = time.monotonic()
+async def stop(ask: Ask, sql: str, workspace: str) -> None:
     with pytest.raises(InvalidInput, match=r"interrupted after|MB of memory|answer is larger") as raised:
         await ask(sql, workspace)
     assert raised.value.code == "SQL_REFUSED", sql
     assert raised.value.in_locale("zh-CN") != raised.value.in_locale("en-US")
-    return time.monotonic() - began
 
 
 async def watch_memory(processes: list[int]) -> int:
@@ -167,10 +166,10 @@ async def test_what_takes_all_memory_or_time_is_stopped(door: Door, monkeypatch:
 
     async def stop_next(workspace: str) -> None:
         while left:
-            assert await stop(ask, left.pop(), workspace) < 30
+            await stop(ask, left.pop(), workspace)
 
     await asyncio.gather(*map(stop_next, ("one", "one", "two", "two")))
-    assert all(took < 30 for took in await asyncio.gather(*worst))
+    await asyncio.gather(*worst)
     assert len(WORST + GREEDY) >= 40
     memory.cancel()
     assert A_GIGABYTE / 10 < await memory < A_GIGABYTE
@@ -231,10 +230,11 @@ async def test_the_wait_for_a_turn_counts(door: Door) -> None:
 
 
 async def test_what_is_laid_out_for_a_statement_takes_none_of_its_time(tmp_path: Path) -> None:
-    children = Children(3.0)
+    children = Children(60.0)
 
     async def read_slowly(_dataset: Dataset[Any]) -> Sequence[BaseModel]:
-        await asyncio.sleep(3.5)
+        leap(90.0)
+        await settle()
         return []
 
     lake = LakeDatabase(tmp_path / "lake", children)
