@@ -2,7 +2,8 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sized
+from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
@@ -16,7 +17,7 @@ from moot.modules.coordinator.domain.exceptions import SessionNotFound
 from moot.shared.infrastructure.audit_trail import AuditTrail, Kind, Record
 from moot.shared.infrastructure.tables import AuditEntryRow
 from tests.chaos.desks import KILLS, NODES, QUESTION, careful_after, settings_of
-from tests.fakes.clock import PATIENCE
+from tests.fakes.clock import PATIENCE, until
 from tests.postgres import Postgres
 
 OUTAGES = max(1, KILLS // 10)
@@ -57,7 +58,7 @@ class Watched:
 
     def __init__(self, trail: AuditTrail) -> None:
         self.acknowledged: list[tuple[UUID, str, UUID]] = []
-        self._refused: set[tuple[UUID, str, UUID]] = set()
+        self.ever_refused: set[tuple[UUID, str, UUID]] = set()
         self._append, self._note = trail.append, trail.note
         trail.append = self.append  # type: ignore[method-assign]
         trail.note = self.note  # type: ignore[method-assign]
@@ -67,7 +68,7 @@ class Watched:
         try:
             await self._append(kind, values, **how)
         except Exception:
-            self._refused.add(link)
+            self.ever_refused.add(link)
             raise
         self.acknowledged.append(link)
 
@@ -81,14 +82,14 @@ class Watched:
             if done.exception() is None:
                 self.acknowledged.append(link)
             else:
-                self._refused.add(link)
+                self.ever_refused.add(link)
 
         written.add_done_callback(heard)
         return written
 
     @property
     def refused(self) -> Counter[UUID]:
-        return Counter(link[0] for link in self._refused - set(self.acknowledged))
+        return Counter(link[0] for link in self.ever_refused - set(self.acknowledged))
 
 
 @pytest.fixture
@@ -105,25 +106,30 @@ async def desk(outages, llm_server, home) -> AsyncIterator[Moot]:
     await outages.drop(url)
 
 
-async def keep_asking(desk: Moot, until: asyncio.Event) -> list[ResearchResult]:
+async def keep_asking(desk: Moot, over: asyncio.Event) -> list[ResearchResult]:
     results = []
-    while not until.is_set():
+    while not over.is_set():
         results.append(await desk.research(**QUESTION))
     return results
 
 
-async def disturbed(desk: Moot, outages: Outages) -> list[ResearchResult]:
-    """`AT_ONCE` sessions at any moment, while the database goes away and comes back."""
+async def disturbed(desk: Moot, outages: Outages, watched: Watched) -> list[ResearchResult]:
+    """`AT_ONCE` sessions at any moment, while the database goes away and comes back, which each time is felt."""
     over = asyncio.Event()
     asking = [asyncio.create_task(keep_asking(desk, over)) for _ in range(AT_ONCE)]
     for _ in range(OUTAGES):
-        await asyncio.sleep(0.8)
+        await grows(watched.acknowledged)
         await outages.stop()
-        await asyncio.sleep(0.3)
+        await grows(watched.ever_refused)
         await outages.start()
-    await asyncio.sleep(0.5)
+    await grows(watched.acknowledged)
     over.set()
     return [result for results in await asyncio.gather(*asking) for result in results]
+
+
+async def grows(noted: Sized) -> None:
+    before = len(noted)
+    await until(lambda: len(noted) > before + AT_ONCE)
 
 
 async def links(desk: Moot) -> Counter[tuple[UUID, str, UUID]]:
@@ -134,7 +140,7 @@ async def links(desk: Moot) -> Counter[tuple[UUID, str, UUID]]:
 
 async def test_a_database_that_is_stopped_under_load_loses_nothing_it_had_acknowledged(desk, outages):
     watched = Watched(desk.trail)
-    results = await disturbed(desk, outages)
+    results = await disturbed(desk, outages, watched)
     assert {(result.overall_status, result.verdict_status) for result in results} == {("completed", "judged")}
     assert watched.refused, "the outage was felt"
 
@@ -170,6 +176,15 @@ async def ended(desk: Moot, result: ResearchResult) -> SessionDetail:
     return session
 
 
+async def found(desk: Moot, result: ResearchResult) -> SessionDetail:
+    """However long the server took to come back."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            with suppress(SessionNotFound):
+                return await ended(desk, result)
+            await asyncio.sleep(0.1)
+
+
 async def stored(desk: Moot, result: ResearchResult) -> SessionDetail:
     session = await desk.session(UUID(result.session_id))
     assert (session.status, {node.node_type for node in session.nodes}) == ("completed", NODES)
@@ -184,7 +199,7 @@ async def test_a_session_begun_while_the_database_was_gone_is_stored_when_it_end
         await asyncio.sleep(0.02)
     await outages.start()
     result = await asking
-    session = await desk.session(UUID(result.session_id))
+    session = await found(desk, result)
     assert (session.status, session.verdict_status) == ("completed", "judged")
     assert session.audit_gaps == result.audit_gaps > 0
     assert (await desk.verify(session.id)).intact

@@ -294,7 +294,7 @@ async def test_a_run_that_breaks_off_is_closed_with_the_reason(error, status, re
 async def test_all_failed_is_an_error_that_carries_every_experts_error_and_the_session():
     sessions = FakeSessions()
     engine = LangGraphResearchOrchestrator(FakeResearch({TECHNICAL: AppError("no bars")}))
-    with pytest.raises(AllExpertsFailed, match="technical_analyst: no bars") as caught:
+    with pytest.raises(AllExpertsFailed, match="Technical analyst: no bars") as caught:
         await service(engine, repository=sessions).execute(body())
     assert caught.value.details == {
         "overall_status": "failed",

@@ -180,7 +180,7 @@ def test_an_unknown_option_exits_2(moot):
 def test_all_failed_exits_1(moot):
     seen = moot("research", "900001.DEMO", "--as-of", "2018-01-03", "--experts", "technical_analyst")
     assert seen.returncode == 1
-    assert "\nError: No expert could say anything about 900001.DEMO. technical_analyst: " in seen.stderr
+    assert "\nError: No expert could say anything about 900001.DEMO. Technical analyst: " in seen.stderr
     assert re.search(r"To run again what failed: moot sessions retry [0-9a-f-]{36}$", seen.stderr.strip())
 
 

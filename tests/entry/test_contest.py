@@ -273,5 +273,25 @@ async def test_on_the_command_line(home, monkeypatch):
     assert "假设：" in (await run("sessions", "list", MOOT_LOCALE="zh-CN")).stdout
     told = json.loads((await run("contest", "last", "--strike", "contest.1", "--json")).stdout)
     assert told["claims"][0]["id"] == "contest.1"
-    mixed = await run("contest", "last", *answered, "--add", "x")
-    assert (mixed.returncode, "--add" in mixed.stderr) == (2, True)
+    mixed = (
+        "--add",
+        "It grows",
+        "--for=financial.roic",
+        *answered,
+        "--add",
+        "--for",
+        "--for",
+        "valuation.peg",
+    )
+    told = json.loads((await run("contest", "last", *mixed, "--json")).stdout)
+    assert [(move["says"], move["kind"], move["claim"]) for move in told["moves"]] == [
+        ("It grows", "support", "financial.roic"),
+        ("The moat is gone", "attack", "financial.roic"),
+        ("--for", "support", "valuation.peg"),
+    ]
+    for locale, said in (
+        ("en-US", "there are 2 of the one and 1 of the others"),
+        ("zh-CN", "前者有 2 个，后者共有 1 个"),
+    ):
+        refused = await run("contest", "last", *answered, "--add", "x", MOOT_LOCALE=locale)
+        assert (refused.returncode, said in refused.stderr.replace("\n", " ")) == (2, True), refused.stderr

@@ -5,11 +5,13 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
+import httpx
 import pytest
 
 import moot
 from moot import MootSync
 from moot.desk import Moot
+from moot.main import create_app
 from moot.modules.market_data.domain.facts import BARS, COMPANIES, REPORTS, VALUATIONS
 from moot.modules.market_data.infrastructure.lake import Lake
 from moot.remote.desk import BlockingDesk
@@ -58,6 +60,36 @@ def test_old_prices_give_no_verdict_but_one_sentence_with_their_day(desk) -> Non
     assert "financial reports of 600519.SH are of 2023-12-31, 655 days before the question" in said
     assert "\n" not in said
     assert (refused.value.__cause__, refused.value.__context__) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("locale", "told"),
+    {
+        "zh-CN": (
+            "没有专家能就 600519.SH 给出结论。 技术分析师：600519.SH 最新的日线行情是 2024-03-15 的",
+            "催化剂侦探：600519.SH 的公告与新闻无法获取：没有可用的数据源。请设置 MOOT_TUSHARE_TOKEN",
+        ),
+        "en-US": (
+            "No expert could say anything about 600519.SH. Technical analyst: The newest daily bars of 600519.SH",
+            "Catalyst detective: The announcements and news of 600519.SH could not be fetched: No data source",
+        ),
+    }.items(),
+)
+async def test_over_rest_it_is_told_what_is_missing_and_what_to_do_in_the_readers_words(
+    home, clock, locale, told
+) -> None:
+    keep_old_data(home)
+    app = create_app(Moot(Settings(home=home, log_level="error"), clock=clock))
+    served = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost")
+    async with app.router.lifespan_context(app), served as client:
+        asked = {"symbol": SHARE, "as_of": ASKED, "experts": ["technical_analyst", "catalyst_detective"]}
+        answer = await client.post(
+            "/api/v1/coordinator/research", json=asked, headers={"Accept-Language": locale}
+        )
+    body = answer.json()
+    assert (answer.status_code, body["code"]) == (500, "ALL_EXPERTS_FAILED")
+    for words in (*told, "moot data sync 600519.SH", f"moot sessions retry {body['details']['session_id']}"):
+        assert words in body["message"]
 
 
 def test_what_no_source_has_is_told_at_once_and_not_tried_again(desk) -> None:

@@ -42,7 +42,7 @@ from moot.shared.domain.errors import (
 )
 from moot.shared.infrastructure.settings import Settings
 from tests.access.desk import new_key
-from tests.fakes.clock import TickingClock
+from tests.fakes.clock import PATIENCE, TickingClock, leap
 
 NOBODY = UUID("7d3c8a52-0c3e-4f0e-9d0a-5b1f6a1c2e3d")
 THIRD_DAY = "2018-01-04"
@@ -321,13 +321,19 @@ async def test_a_desk_that_cannot_be_reached_is_named():
 
 
 async def test_a_desk_that_does_not_answer_is_given_up():
+    asked = asyncio.Event()
+
     async def late(_request):
+        asked.set()
         await asyncio.Event().wait()
 
-    async with answering(late) as address, RemoteMoot(address, timeout=2.0) as desk:
+    async with answering(late) as address, RemoteMoot(address, timeout=60.0) as desk:
+        asking = asyncio.create_task(desk.research("900001.DEMO"))
+        await asyncio.wait_for(asked.wait(), PATIENCE)
+        leap(60.0)
         with pytest.raises(Unavailable) as gone:
-            await desk.research("900001.DEMO")
-    assert gone.value.in_locale("en-US") == f"The desk at {address} did not answer within 2 seconds."
+            await asking
+    assert gone.value.in_locale("en-US") == f"The desk at {address} did not answer within 60 seconds."
     assert gone.value.details == {"url": address}
 
 

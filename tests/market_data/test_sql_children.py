@@ -25,6 +25,7 @@ from moot.modules.market_data.domain.facts import Dataset
 from moot.modules.market_data.infrastructure import lake_sql
 from moot.modules.market_data.infrastructure.lake_sql import Child, Children, LakeDatabase
 from moot.shared.domain.errors import InvalidInput, TooManyRequests, Unavailable
+from tests.fakes.clock import leap, settle
 
 NOW = datetime(2024, 7, 1, tzinfo=UTC)
 ENDLESS = "SELECT sum(a.range * b.range) FROM range(10000000) a, range(10000000) b"
@@ -32,11 +33,11 @@ A_GIGABYTE = 1 << 30
 
 WORST = [
     "SELECT replace(lpad('x', 100000, 'x'), 'x', lpad('y', 100000, 'y'))",
-    "SELECT levenshtein(lpad('x', 400000, 'x'), lpad('y', 400000, 'y'))",
     "SELECT format('{:>2000000000}', 'x')",
-    ENDLESS,
 ]
 GREEDY = [
+    ENDLESS,
+    "SELECT levenshtein(lpad('x', 400000, 'x'), lpad('y', 400000, 'y'))",
     "SELECT lpad('x', 2000000000, 'y')",
     "SELECT rpad(rpad('x', 100000000, 'y'), 2000000000, 'z')",
     "SELECT repeat('abc', 700000000)",
@@ -53,7 +54,7 @@ GREEDY = [
     "SELECT list_transform(range(100000000), lambda x: repeat('x', 1000))",
     "SELECT list_sort(range(500000000))",
     "SELECT flatten(list_transform(range(10000), lambda x: range(100000)))",
-    "SELECT list_reduce(range(1, 10000), lambda a, b: a * b % 7 + len(range(1000000 + b)))",
+    "SELECT list_reduce(range(1, 1000000), lambda a, b: a * b % 7 + len(range(1000000 + b)))",
     "SELECT array_to_string(list_resize(['x'], 500000000, 'x'), ',')",
     "SELECT string_split(repeat('a,', 200000000), ',')",
     "SELECT regexp_replace(repeat('a', 50000000), 'a', repeat('b', 1000), 'g')",
@@ -124,13 +125,11 @@ async def ended(tasks: Sequence[asyncio.Task[Any]]) -> list[Any]:
     return await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def stop(ask: Ask, sql: str, workspace: str) -> float:
-    began = time.monotonic()
+async def stop(ask: Ask, sql: str, workspace: str) -> None:
     with pytest.raises(InvalidInput, match=r"interrupted after|MB of memory|answer is larger") as raised:
         await ask(sql, workspace)
     assert raised.value.code == "SQL_REFUSED", sql
     assert raised.value.in_locale("zh-CN") != raised.value.in_locale("en-US")
-    return time.monotonic() - began
 
 
 async def watch_memory(processes: list[int]) -> int:
@@ -150,7 +149,7 @@ async def watch_memory(processes: list[int]) -> int:
 
 
 async def test_what_takes_all_memory_or_time_is_stopped(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The worst have the ten seconds that everybody has, the others two, so that this comes to an end."""
+    """What takes memory quickest has the ten seconds that everybody has, the others one: this has to end."""
     processes, start = list[int](), Child.start
 
     async def start_watched(seconds: float) -> Child:
@@ -161,16 +160,16 @@ async def test_what_takes_all_memory_or_time_is_stopped(door: Door, monkeypatch:
     monkeypatch.setattr(Child, "start", start_watched)
     memory = asyncio.create_task(watch_memory(processes))
     _, ask_long = door(lake_sql.MOST_SECONDS)
-    _, ask = door(2.0)
+    _, ask = door(1.0)
     worst = [asyncio.create_task(stop(ask_long, sql, f"w{n // 2}")) for n, sql in enumerate(WORST)]
     left = list(GREEDY)
 
     async def stop_next(workspace: str) -> None:
         while left:
-            assert await stop(ask, left.pop(), workspace) < 30
+            await stop(ask, left.pop(), workspace)
 
     await asyncio.gather(*map(stop_next, ("one", "one", "two", "two")))
-    assert all(took < 30 for took in await asyncio.gather(*worst))
+    await asyncio.gather(*worst)
     assert len(WORST + GREEDY) >= 40
     memory.cancel()
     assert A_GIGABYTE / 10 < await memory < A_GIGABYTE
@@ -231,10 +230,11 @@ async def test_the_wait_for_a_turn_counts(door: Door) -> None:
 
 
 async def test_what_is_laid_out_for_a_statement_takes_none_of_its_time(tmp_path: Path) -> None:
-    children = Children(3.0)
+    children = Children(60.0)
 
     async def read_slowly(_dataset: Dataset[Any]) -> Sequence[BaseModel]:
-        await asyncio.sleep(3.5)
+        leap(90.0)
+        await settle()
         return []
 
     lake = LakeDatabase(tmp_path / "lake", children)

@@ -81,7 +81,12 @@ class Worded(Base):
         super().format_help(ctx, formatter)
 
 
-class Command(Worded, TyperCommand): ...
+class Command(Worded, TyperCommand):
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """Notes in which order the options were typed: what each was given does not tell."""
+        _, _, typed = self.make_parser(ctx).parse_args(list(args))
+        ctx.meta["typed"] = [param.name for param in typed]
+        return super().parse_args(ctx, args)
 
 
 class Group(Worded, TyperGroup): ...

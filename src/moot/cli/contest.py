@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from rich.console import Console
 from rich.text import Text
+from typer import Context
 
 from moot.cli.options import AsJson, number_or_text, option
 from moot.cli.outcome import on_desk
@@ -28,9 +29,11 @@ if TYPE_CHECKING:
     """What the moves come to; without any, the argument as it stands."""
 
 Names = list[str] | None
+KINDS = {"against": "attack", "in_favour": "support"}
 
 
 def contest(
+    ctx: Context,
     session_id: SessionId,
     strike: Annotated[Names, option("contest.help.strike", metavar="CLAIM")] = None,
     strength: Annotated[Names, option("contest.help.strength", metavar="CLAIM=0.2")] = None,
@@ -44,7 +47,7 @@ def contest(
     async def work(desk: Moot) -> Found:
         moves: list[dict[str, Any]] = [{"move": "strike", "claim": claim} for claim in strike or ()]
         moves += [{"move": "strength", **_weigh(text)} for text in strength or ()]
-        moves += _answers(add or [], against or [], in_favour or [])
+        moves += _answers(ctx.meta["typed"], add or [], against=against or [], in_favour=in_favour or [])
         known = await find_session(desk, session_id)
         return await desk.contest(known, moves) if moves else await _argument(desk, known)
 
@@ -57,13 +60,13 @@ def _weigh(text: str) -> dict[str, Any]:
     return {"claim": claim} | ({"strength": number_or_text(strength)} if equals else {})
 
 
-def _answers(says: Sequence[str], against: Sequence[str], in_favour: Sequence[str]) -> list[dict[str, Any]]:
-    """Each text with the claim it answers, in the order typed: how the two kinds were mixed nobody can tell."""
-    if len(says) != len(against) + len(in_favour) or (len(says) > 1 and against and in_favour):
-        raise InvalidInput(SAY("contest.unpaired"))
-    kind = "attack" if against else "support"
-    targets = zip(says, [*against, *in_favour], strict=True)
-    return [{"move": "add", "says": text, "kind": kind, **_weigh(claim)} for text, claim in targets]
+def _answers(typed: Sequence[str], says: Sequence[str], **claims: Sequence[str]) -> list[dict[str, Any]]:
+    """The first text answers the first claim, and so on; `typed` tells how the two kinds were mixed."""
+    named = {name: iter(given) for name, given in claims.items()}
+    targets = [{"kind": KINDS[name], **_weigh(next(named[name]))} for name in typed if name in named]
+    if len(says) != len(targets):
+        raise InvalidInput(SAY("contest.unpaired", texts=len(says), claims=len(targets)))
+    return [{"move": "add", "says": text, **target} for text, target in zip(says, targets, strict=True)]
 
 
 async def _argument(desk: Moot, session_id: UUID) -> ArgumentGraph:

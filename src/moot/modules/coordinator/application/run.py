@@ -226,6 +226,7 @@ class Journal:
                 raise
             except ApprovalNeeded:  # it is left as it stands, for a person to decide
                 await run.wait_until_stored()
+                self.held.let_go(run.session_id)
                 if run.lease_token is not None:
                     await self.repository.pause(run.session_id, run.lease_token)
                 raise

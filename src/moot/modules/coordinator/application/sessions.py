@@ -17,6 +17,7 @@ from moot.modules.coordinator.application.session_history import LOOK_AGAIN, Ses
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest, ResearchResult
 from moot.modules.coordinator.domain.exceptions import (
     AllExpertsFailed,
+    ApprovalNeeded,
     DeskBusy,
     DeskClosing,
     KeyTaken,
@@ -119,13 +120,17 @@ class Sessions:
         if session_id in self:
             raise SessionHeld(session_id)
         if session.status == "waiting":
-            raise SessionWaiting(session_id, await self._policy.waits_for(session_id, workspace))
+            await self._require_answered(session)
         return await self._carry_on(session_id, watch).result()
 
     async def wake(self, session_id: UUID) -> None:
         """Somebody has decided what a session was waiting for: it goes on."""
         if await self._repository.wake(session_id):
-            self.submit(session_id)
+            run = self._runs.get(session_id)
+            if run and run.task:  # it has stopped for the answer, and has still to end
+                run.task.add_done_callback(lambda _: self.submit(session_id))
+            else:
+                self.submit(session_id)
 
     async def find_left_behind(self) -> list[UUID]:
         """Sessions that nobody runs and that have not ended, of all workspaces, while they were looked for either."""
@@ -162,7 +167,7 @@ class Sessions:
         """The answer of a session, when it has one; one that was left behind is run on here."""
         while not (session := await self._repository.require_session(session_id, workspace)).ended:
             if session.status == "waiting":
-                raise SessionWaiting(session_id, await self._policy.waits_for(session_id, workspace))
+                await self._require_answered(session)
             if session_id not in self and self.closing:
                 raise SessionInterrupted(session_id)
             self.submit(session_id)
@@ -245,7 +250,18 @@ class Sessions:
         return self._begin(run, work())
 
     async def _run(self, run: Run) -> ResearchResult:
-        return _require_answer(await self._journal.keep(run, self._research(run)))
+        try:
+            return _require_answer(await self._journal.keep(run, self._research(run)))
+        except ApprovalNeeded as needed:
+            if await self._policy.is_answered(needed, run.session.workspace_id):
+                await self.wake(run.session_id)  # whoever answered before it had stopped found nobody to wake
+            raise
+
+    async def _require_answered(self, session: ResearchSession) -> None:
+        """Wake a session whose answer is there, but could not be told. Raises `SessionWaiting` for any other."""
+        needed = await self._policy.waits_for(session.id, session.workspace_id)
+        if needed is not None or not await self._repository.wake(session.id):
+            raise SessionWaiting(session.id, needed)
 
     async def _research(self, run: Run) -> ResearchResult:
         with ExitStack() as suspicion:

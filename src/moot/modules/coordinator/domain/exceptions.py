@@ -23,13 +23,16 @@ class AllExpertsFailed(AppError):
     code = "ALL_EXPERTS_FAILED"
 
     def __init__(self, result: ResearchResult) -> None:
-        experts: dict[str, list[str]] = {}  # by reason: what several miss is said once
+        experts: dict[str, list[Message]] = {}  # by reason: what several miss is said once
         for item in result.expert_results.values():
-            experts.setdefault(item.error or "", []).append(item.expert_type.value)
-        why = [f"{', '.join(names)}: {reason}" for reason, names in experts.items()]
-        again = SAY("all_failed_retry", session_id=result.session_id) if result.session_id else ""
+            experts.setdefault(item.error or "", []).append(SAY(f"node.{item.expert_type.value}"))
+        said = SAY("all_failed", symbol=result.symbol)
+        for reason, names in experts.items():
+            said = SAY("all_failed_why", said=said, experts=names, why=reason)
+        if result.session_id:
+            said = SAY("all_failed_retry", said=said, session_id=result.session_id)
         super().__init__(
-            SAY("all_failed", symbol=result.symbol, why=" ".join(why), again=again),
+            said,
             overall_status=result.overall_status,
             expert_results=result.model_dump(mode="json")["expert_results"],
             session_id=result.session_id,

@@ -237,9 +237,11 @@ class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
             return list(await db.scalars(oldest_first))
 
     async def pause(self, session_id: UUID, token: int) -> None:
+        """Its last owner may still have a heartbeat on the way, which must not hold it."""
         await self._trail.finish()
         held = self._update(ROW.id == session_id, ROW.lease_token == token, TO_DO)
-        await self._write(held.values(status="waiting", lease_expires_at=None, begun=0))
+        nobodys = {"lease_owner": None, "lease_expires_at": None}
+        await self._write(held.values(status="waiting", begun=0, **nobodys))
 
     async def begin(self, session_id: UUID, token: int) -> None:
         mine = self._update(ROW.id == session_id, ROW.lease_token == token)

@@ -51,6 +51,10 @@ class NodePolicy:
         """What a session that waits was put before a person for."""
         return None
 
+    async def is_answered(self, needed: ApprovalNeeded, workspace: str) -> bool:
+        """Whether a person has decided it already, or no one will."""
+        return False
+
     async def session_begins(self, nodes: Sequence[str]) -> None:
         """The session under way begins, or goes on, with these nodes."""
 

@@ -83,6 +83,10 @@ class GovernanceAdapter(NodePolicy):
         found = await self._agent.escalations.find_waiting(session_id, workspace)
         return ApprovalNeeded(" ".join(found.why), found.id) if found else None
 
+    async def is_answered(self, needed: ApprovalNeeded, workspace: str) -> bool:
+        asked = self._agent.escalations
+        return asked is not None and (await asked.get(needed.escalation_id, workspace)).status != "pending"
+
     async def session_begins(self, nodes: Sequence[str]) -> None:
         monitor, workflow_id, asked = self._agent.monitor, current_workflow_id(), _request_under_way()
         reused = (asked.pre_populated_results if asked else None) or {}
