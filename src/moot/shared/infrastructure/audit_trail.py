@@ -15,18 +15,18 @@ from datetime import UTC, date, datetime
 from functools import cache
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 from uuid import NAMESPACE_OID, UUID, uuid5
 
 from pydantic_core import to_json
-from sqlalchemy import Connection, Table, bindparam, insert, select, update
+from sqlalchemy import Connection, Table, bindparam, select
 
 from moot.shared.domain.audit import Seal
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.execution_context import LeaseLost, current_execution_ctx
 from moot.shared.infrastructure.redaction import REDACT
 from moot.shared.infrastructure.tables import AuditEntryRow, AuditHeadRow, Base
-from moot.shared.infrastructure.transactions import GroupCommit, upsert
+from moot.shared.infrastructure.transactions import GroupCommit, Write, upsert, write_rows
 
 GENESIS = "0" * 64
 CHAIN = cast(Table, AuditEntryRow.__table__)
@@ -36,6 +36,10 @@ STORED_HEADS = (
     .order_by(AuditHeadRow.session_id)
     .with_for_update()
 )
+
+
+SAID_AS_IT_IS = frozenset({str, type(None), bool, UUID})
+"""What JSON says in one way only."""
 
 
 class Head(NamedTuple):
@@ -89,7 +93,7 @@ class Record(NamedTuple):
     """
 
     kind: Kind
-    write: Literal["insert", "update", "upsert"]
+    write: Write
     session_id: UUID | None
     values: dict[str, Any]
     token: int | None = None
@@ -126,7 +130,7 @@ class AuditTrail:
         values: Mapping[str, Any],
         *,
         session_id: UUID | None,
-        write: Literal["insert", "update", "upsert"] = "insert",
+        write: Write = "insert",
         beside: Iterable["Record"] = (),
         at_leisure: bool = False,
     ) -> None:
@@ -178,7 +182,7 @@ class AuditTrail:
         listed = [head for head in heads.values() if head.closed or head.session_id in opened]
         links += self._list_in_ledgers(db, listed)
         if links:
-            db.execute(insert(CHAIN), links)
+            write_rows(db, "insert", AuditEntryRow, links)
 
     def _read_heads(self, db: Connection, chains: Collection[UUID]) -> dict[UUID, Head]:
         """Nobody else adds to these chains until the commit."""
@@ -266,20 +270,13 @@ def _write_rows(db: Connection, records: Iterable[Record]) -> None:
     """One statement for all rows that are written the same way; what others refer to comes first."""
     order = _order(len(Base.metadata.tables))
 
-    def shape(record: Record) -> tuple[str, int, tuple[str, ...]]:
+    def shape(record: Record) -> tuple[Write, int, tuple[str, ...]]:
         return record.write, order[record.kind.table.__tablename__], tuple(record.values)
 
-    for (write, _, columns), alike in groupby(sorted(records, key=shape), key=shape):
+    for (write, *_), alike in groupby(sorted(records, key=shape), key=shape):
         written = list(alike)
         kind, rows = written[0].kind, [record.values for record in written]
-        if write == "insert":
-            db.execute(insert(kind.rows), rows)
-        elif write == "upsert":
-            upsert(db, kind.table, rows, fixed=kind.fixed)
-        else:
-            given = [{f"new_{name}": value for name, value in row.items()} for row in rows]
-            new: dict[str, Any] = {name: bindparam(f"new_{name}") for name in columns if name != "id"}
-            db.execute(update(kind.rows).where(kind.rows.c.id == bindparam("new_id")).values(new), given)
+        write_rows(db, write, kind.table, rows, fixed=kind.fixed)
 
 
 @cache
@@ -291,7 +288,7 @@ def _order(_known: int) -> dict[str, int]:
 def _canonicalise(value: Any) -> Any:
     """The same for a value before it was stored and after it was read, whichever database kept it."""
     kind = type(value)  # quicker to ask than `isinstance`, and asked of all that is stored
-    if kind is str or value is None or kind is bool:
+    if kind in SAID_AS_IT_IS:
         return value
     if isinstance(value, dict):
         return [[str(name), _canonicalise(value[name])] for name in sorted(value)]

@@ -27,8 +27,8 @@ class UtcDateTime(TypeDecorator[datetime]):
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        if value is None:
-            return None
+        if value is None or value.tzinfo is UTC:  # as nearly all are
+            return value
         if value.utcoffset() is None:
             raise ValueError(f"a naive datetime is no moment: {value!r}; give it a time zone")
         return value.astimezone(UTC)

@@ -1,13 +1,22 @@
 """How rows get in: a transaction each, or, where a database has one writer, one for all that are waiting."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
-from functools import cache
-from typing import Any, Generic, TypeVar, cast
+from functools import lru_cache
+from typing import Any, Generic, Literal, NamedTuple, TypeVar, cast
 
-from sqlalchemy import Connection, Table
+from sqlalchemy import Connection, Dialect, Insert, Table, Update, bindparam, insert, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -19,8 +28,7 @@ from moot.shared.infrastructure.tables import Base
 SessionFactory = Callable[[], AsyncSession]
 Work = Callable[[Connection], object]
 """What is done within a transaction. In a thread of its own perhaps, and more than once; what it gives is dropped."""
-Insert = sqlite.Insert | postgresql.Insert
-"""Both databases know inserts that may meet a row already there, each by one of its own."""
+Write = Literal["insert", "update", "upsert"]
 T = TypeVar("T")
 
 
@@ -113,14 +121,58 @@ def upsert(
     db: Connection, table: type[Base], rows: Sequence[Mapping[str, Any]], *, fixed: Collection[str] = ()
 ) -> None:
     """Write `rows`, all of the same columns; of a row already there, all but its key and `fixed` is replaced."""
-    db.execute(_make_upsert(db.dialect.name, table, tuple(rows[0]), frozenset(fixed)), rows)
+    write_rows(db, "upsert", table, rows, fixed=fixed)
 
 
-@cache
-def _make_upsert(dialect: str, table: type[Base], columns: tuple[str, ...], fixed: frozenset[str]) -> Insert:
-    insert = postgresql.insert if dialect == "postgresql" else sqlite.insert
-    statement = insert(cast(Table, table.__table__))
-    keys = [column.name for column in table.__table__.primary_key]
+def write_rows(
+    db: Connection,
+    how: Write,
+    table: type[Base],
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    fixed: Collection[str] = (),
+) -> None:
+    """Write `rows`, all of the same columns. An update changes the rows that have their ids."""
+    told = _prepare(db.dialect, how, table, tuple(rows[0]), frozenset(fixed))
+    values = [tuple([tell(row[name]) if tell else row[name] for name, tell in told.values]) for row in rows]
+    db.exec_driver_sql(told.statement, values)
+
+
+class Told(NamedTuple):
+    """A statement as a driver takes it, with the columns of a row in its order, and how their values are put to it.
+
+    Left to SQLAlchemy, all that is found out anew for every row, which takes longer than writing most of them.
+    """
+
+    statement: str
+    values: Sequence[tuple[str, Callable[[Any], Any] | None]]
+
+
+ITS_ID = "its_id"
+
+
+@lru_cache(1024)
+def _prepare(
+    dialect: Dialect, how: Write, table: type[Base], columns: tuple[str, ...], fixed: frozenset[str]
+) -> Told:
+    rows = cast(Table, table.__table__)
+    statement: Insert | Update = insert(rows)
+    if how == "upsert":
+        statement = _make_upsert(dialect.name, rows, columns, fixed)
+    elif how == "update":
+        statement = update(rows).where(rows.c.id == bindparam(ITS_ID))
+        columns = tuple(name for name in columns if name != "id")
+    compiled = statement.compile(dialect=dialect, column_keys=columns)
+    types = {name: compiled.binds[name].type.dialect_impl(dialect) for name in compiled.positiontup or ()}
+    values = [
+        ("id" if name == ITS_ID else name, kind.bind_processor(dialect)) for name, kind in types.items()
+    ]
+    return Told(str(compiled), values)
+
+
+def _make_upsert(dialect: str, table: Table, columns: Iterable[str], fixed: Collection[str]) -> Insert:
+    statement = postgresql.insert(table) if dialect == "postgresql" else sqlite.insert(table)
+    keys = [column.name for column in table.primary_key]
     new = {name: statement.excluded[name] for name in columns if name not in {*keys, *fixed}}
     if not new:
         return statement.on_conflict_do_nothing()

@@ -142,7 +142,7 @@ class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
         beside = _event_records(node.session_id, events)
         if current_context().answers == "resume":  # it got somewhere, after all
             beside.append(Record(COUNT, "update", None, {"id": node.session_id, "begun": 0}))
-        await self._trail.append(NODE, dict(node), session_id=node.session_id, beside=beside)
+        await self._trail.append(NODE, vars(node), session_id=node.session_id, beside=beside)
         self._tell_listeners(node.session_id)
 
     def note_event(self, session_id: UUID, event: SessionEvent) -> None:
@@ -258,7 +258,7 @@ class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
 def _event_records(session_id: UUID, events: Iterable[SessionEvent]) -> list[Record]:
     def row(event: SessionEvent) -> dict[str, Any]:
         """Told twice it has the same id: that of its session with its number in the last digits."""
-        return {"id": UUID(int=session_id.int ^ event.seq), "session_id": session_id, **dict(event)}
+        return {"id": UUID(int=session_id.int ^ event.seq), "session_id": session_id, **vars(event)}
 
     return [Record(EVENT, "insert", session_id, row(event)) for event in events]
 

@@ -261,8 +261,11 @@ SAID_AS_IT_IS = frozenset({type(None), str, bool})
 
 def plain(value: Any) -> Any:
     """As JSON can say it: numbers it has no words for, and whatever else it does not know, become text."""
-    if type(value) in SAID_AS_IT_IS:  # as most values are
+    kind = type(value)
+    if kind in SAID_AS_IT_IS:  # as most values are
         return value
+    if kind is dict:
+        return {str(name): plain(member) for name, member in value.items()}
     said = value
     match value:
         case None | str() | bool():

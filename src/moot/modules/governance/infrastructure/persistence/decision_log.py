@@ -47,7 +47,8 @@ class SqlDecisionLog(DecisionLog):
         if current_replay() is not None:
             return record
         plain_yes = record.result is PLAIN_YES
-        row = dict(record) | {"result": NOTHING_SAID if plain_yes else record.result.model_dump(mode="json")}
+        said = NOTHING_SAID if plain_yes else record.result.model_dump(mode="json")
+        row = {**vars(record), "result": said}
         if plain_yes and record.session_id is not None and not self._strict:
             noted = Record(DECISION, "insert", record.session_id, row)
             self._trail.note(noted).add_done_callback(
