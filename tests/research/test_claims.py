@@ -137,31 +137,42 @@ def test_what_rests_on_what_others_wrote_is_reported_and_nothing_else_is(
 
 Numbers = Callable[[Callable[[str], float]], bool]
 HOLDS: dict[str, Numbers] = {
-    "technical.price_ma20.above": lambda n: n("current_price") > n("ma20"),
-    "technical.price_ma20.below": lambda n: n("current_price") < n("ma20"),
+    "technical.price_ma20.strong_above": lambda n: above(n, "ma20") and adx(n) >= 25 and directed(n) >= 0,
+    "technical.price_ma20.above": lambda n: above(n, "ma20") and (adx(n) <= 25 or directed(n) <= 0),
+    "technical.price_ma20.near": lambda n: abs(n("current_price") / n("ma20") - 1) < 0.011,
+    "technical.price_ma20.below": lambda n: below(n, "ma20") and (adx(n) <= 25 or directed(n) >= 0),
+    "technical.price_ma20.strong_below": lambda n: below(n, "ma20") and adx(n) >= 25 and directed(n) <= 0,
     "technical.ma20_ma60.above": lambda n: n("ma20") > n("ma60"),
+    "technical.ma20_ma60.near": lambda n: abs(n("ma20") / n("ma60") - 1) < 0.006,
     "technical.ma20_ma60.below": lambda n: n("ma20") < n("ma60"),
-    "technical.price_ma200.above": lambda n: n("current_price") > n("ma200"),
-    "technical.price_ma200.below": lambda n: n("current_price") < n("ma200"),
-    "technical.adx.up": lambda n: n("adx_value") >= 25 and n("current_price") > n("ma20"),
-    "technical.adx.down": lambda n: n("adx_value") >= 25 and n("current_price") < n("ma20"),
-    "technical.adx.none": lambda n: n("adx_value") < 25 or abs(n("current_price") / n("ma20") - 1) < 0.011,
+    "technical.price_ma200.above": lambda n: above(n, "ma200"),
+    "technical.price_ma200.near": lambda n: abs(n("current_price") / n("ma200") - 1) < 0.021,
+    "technical.price_ma200.below": lambda n: below(n, "ma200"),
     "technical.macd.up": lambda n: n("macd_histogram") > 0 and n("macd_dif") > n("macd_dea"),
+    "technical.macd.flat": lambda n: abs(n("macd_histogram")) <= n("current_price") / 999,
     "technical.macd.down": lambda n: n("macd_histogram") < 0 and n("macd_dif") < n("macd_dea"),
-    "technical.macd_axis.above": lambda n: n("macd_dif") > 0,
-    "technical.macd_axis.below": lambda n: n("macd_dif") < 0,
-    "technical.kdj.up": lambda n: n("kdj_k") > n("kdj_d"),
-    "technical.kdj.down": lambda n: n("kdj_k") < n("kdj_d"),
-    "technical.volume.buying": lambda n: n("change_percent") > 0 and n("volume_ratio") >= 1.5,
-    "technical.volume.selling": lambda n: n("change_percent") < 0 and n("volume_ratio") >= 1.5,
-    "technical.volume.usual": lambda n: n("volume_ratio") < 1.5 or n("change_percent") == 0,
+    "technical.rsi.oversold": lambda n: n("rsi_value") <= 30,
+    "technical.rsi.even": lambda n: 30 <= n("rsi_value") <= 70,
+    "technical.rsi.overbought": lambda n: n("rsi_value") >= 70,
+    "technical.relative_strength.ahead": lambda n: min(leads(n)) >= 5,
+    "technical.relative_strength.level": lambda n: min(leads(n)) < 5 and max(leads(n)) > -5,
+    "technical.relative_strength.behind": lambda n: max(leads(n)) <= -5,
     "technical.obv.rising": lambda n: n("obv_change") > 0,
+    "technical.obv.flat": lambda n: abs(n("obv_change")) <= 20,
     "technical.obv.falling": lambda n: n("obv_change") < 0,
-    "technical.vwap.above": lambda n: n("current_price") > n("vwap_value"),
-    "technical.vwap.below": lambda n: n("current_price") < n("vwap_value"),
-    "technical.bollinger.under": lambda n: n("current_price") < n("bb_lower"),
-    "technical.bollinger.inside": lambda n: n("bb_lower") <= n("current_price") <= n("bb_upper"),
-    "technical.bollinger.over": lambda n: n("current_price") >= n("bb_upper"),
+    "technical.crowding.forgotten": lambda n: n("turnover_20d") < 0.6 * n("turnover_1y"),
+    "technical.crowding.usual": lambda n: 0.6 <= n("turnover_20d") / n("turnover_1y") < 1.5,
+    "technical.crowding.crowded": lambda n: n("turnover_20d") >= 1.5 * n("turnover_1y"),
+    "technical.liquidity.deep": lambda n: n("position") < 0.1 * n("turnover_20d"),
+    "technical.liquidity.fair": lambda n: 1 <= n("days_to_sell") < 5.1,
+    "technical.liquidity.thin": lambda n: 5 <= n("days_to_sell") < 20.1,
+    "technical.liquidity.stuck": lambda n: n("days_to_sell") >= 20,
+    "technical.volatility.calm": lambda n: n("volatility_20d") < 0.71 * n("volatility_1y"),
+    "technical.volatility.usual": lambda n: 0.69 < n("volatility_20d") / n("volatility_1y") < 1.41,
+    "technical.volatility.wild": lambda n: n("volatility_20d") > 1.39 * n("volatility_1y"),
+    "technical.patterns.bullish": lambda n: n("pattern_balance") > 0,
+    "technical.patterns.none": lambda n: n("pattern_balance") == 0,
+    "technical.patterns.bearish": lambda n: n("pattern_balance") < 0,
     "technical.room.wide": lambda n: up(n) >= 1.9 * down(n) > 0,
     "technical.room.even": lambda n: 0.45 * down(n) <= up(n) <= 2.1 * down(n),
     "technical.room.tight": lambda n: 0 < up(n) <= 0.55 * down(n),
@@ -186,7 +197,32 @@ HOLDS: dict[str, Numbers] = {
     "macro.lpr.held": lambda n: n("lpr_1y_change") == 0,
 }
 """What a sentence compares must hold of the numbers as they are read, rounded."""
-DIGITS = {"CNY": 2, "%": 1, "pp": 2, "x": 2, "index": 1, "": 4}
+DIGITS = {"CNY": 2, "%": 1, "pp": 2, "x": 2, "index": 1, "": 4, "days": 1}
+
+
+def above(n: Callable[[str], float], average: str) -> bool:
+    return n("current_price") > n(average)
+
+
+def below(n: Callable[[str], float], average: str) -> bool:
+    return n("current_price") < n(average)
+
+
+def adx(n: Callable[[str], float]) -> float:
+    return n("adx_value")
+
+
+def directed(n: Callable[[str], float]) -> float:
+    return n("plus_di") - n("minus_di")
+
+
+def leads(n: Callable[[str], float]) -> list[float]:
+    """Beside market and industry; the demo market has an index of each."""
+    places = ("market", "industry")
+    for place in places:
+        told = n("return_60d") - n(f"{place}_return_60d")
+        assert n(f"{place}_excess_60d") == pytest.approx(told, abs=1e-6), "by the numbers that are read"
+    return [n(f"{place}_excess_60d") for place in places]
 
 
 def up(n: Callable[[str], float]) -> float:

@@ -10,9 +10,11 @@ from moot.shared.domain.errors import InvalidInput
 from tests.fakes.research import AS_OF, TODAY, FakeMarketFacts, bars_of
 from tests.research.cases import technical, technical_service, waves
 
+LIQUID = 10_000_000
 
-def market(days: int = 240, drift: float = 0.003, until: date = TODAY) -> FakeMarketFacts:
-    return FakeMarketFacts(daily=bars_of(waves(days, drift), until=until))
+
+def market(days: int = 225, drift: float = 0.003, until: date = TODAY) -> FakeMarketFacts:
+    return FakeMarketFacts(daily=bars_of(waves(days, drift), until=until, volume=LIQUID))
 
 
 async def test_a_rising_price_is_bullish_and_falsified_by_its_support() -> None:
@@ -40,7 +42,7 @@ async def test_a_view_is_supported_by_what_speaks_for_it_whichever_way_it_points
 
 
 async def test_a_price_that_goes_nowhere_is_neutral_and_less_certain() -> None:
-    flat = await technical(FakeMarketFacts(daily=bars_of([20.0, 20.1, 20.2, 20.1] * 30)))
+    flat = await technical(FakeMarketFacts(daily=bars_of([20.0, 20.1, 20.2, 20.1] * 30, volume=LIQUID)))
     rising = await technical(market(drift=0.003))
     assert flat["signal"] == "NEUTRAL"
     assert flat["confidence"] < rising["confidence"]
@@ -57,8 +59,10 @@ async def test_the_narrative_names_price_averages_and_both_sides() -> None:
 
 
 async def test_short_histories_are_named_as_gaps_and_lower_the_confidence() -> None:
-    prices = waves(240, 0.003)
-    short, long = [await technical(FakeMarketFacts(daily=bars_of(p))) for p in (prices[-45:], prices)]
+    prices = waves(228, 0.003)
+    short, long = [
+        await technical(FakeMarketFacts(daily=bars_of(p, volume=LIQUID))) for p in (prices[-45:], prices)
+    ]
     assert short["technical_indicators"]["ma60"] is None
     assert "数据缺口：MA20 与 MA60、价格与 MA200" in short["narrative_report"]
     assert short["confidence"] < long["confidence"]

@@ -87,12 +87,13 @@ def cite(
 ) -> list[Evidence]:
     """Every measurement of `snapshot`, as `<expert>.<field>`; members of a series are told apart by `labels`.
 
-    `origin` is the fact the numbers come from; `origins` names the fields that come from another one.
+    `origin` is the fact the numbers come from; `origins` names the fields, or members of a series, that come from
+    another one.
     """
+    others = origins or {}
     return [
-        evidence_of(fact, f"{expert}.{name}", value, unit.symbol)
+        evidence_of(others.get(name) or others.get(field) or origin, f"{expert}.{name}", value, unit.symbol)
         for field, unit in snapshot.units().items()
-        for fact in [(origins or {}).get(field, origin)]
         for name, value in _members(field, getattr(snapshot, field), labels)
         if value is not None
     ]

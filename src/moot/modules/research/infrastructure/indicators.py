@@ -8,8 +8,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import date
 from itertools import pairwise
-from math import copysign, isnan
+from math import copysign, isnan, sqrt
 from threading import get_ident
 from types import SimpleNamespace
 from typing import Any, Literal
@@ -57,6 +58,12 @@ LEAST_REACH = 0.01
 CENT = 0.01
 """What is nearer to the price reads as the price."""
 CROSS_WITHIN = 3
+A_YEAR = 250
+"""Sessions, to tell volatility by the year."""
+YEAR_ENOUGH = 120
+"""From as many on, what is usual for a share can be told from its past."""
+POSITION, SOLD_PER_DAY = 1e7, 0.1
+"""What it should be possible to sell, and the share of a day's turnover one can be without moving the price."""
 
 
 @dataclass(frozen=True)
@@ -74,18 +81,37 @@ class Prices:
 
 
 def compute_indicators(bars: Sequence[DailyBar]) -> dict[str, Any]:
-    month = [bar.amount for bar in bars[-20:]]
-    known = {
-        "bars": len(bars),
-        "last_trade_date": bars[-1].trade_date,
-        "turnover_20d": sum(month) / len(month),
+    days = [bar.trade_date for bar in bars]
+    known = {"bars": len(bars), "last_trade_date": days[-1], **_turnover([bar.amount for bar in bars])}
+    found = indicator_values(Prices.of(bars))
+    return known | found | _date_positions(found, days)
+
+
+def _turnover(amounts: Sequence[float]) -> dict[str, float | None]:
+    month, year = _mean(amounts[-20:]), _mean(amounts) if len(amounts) >= YEAR_ENOUGH else None
+    days = _round(POSITION / (SOLD_PER_DAY * month)) if month else None
+    return {"turnover_20d": month, "turnover_1y": year, "position": POSITION, "days_to_sell": days}
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _date_positions(found: dict[str, Any], days: Sequence[date]) -> dict[str, Any]:
+    """The bars that levels and patterns rest on, by their days."""
+    levels = ("support_days", "resistance_days")
+    patterns: dict[Pattern, list[int]] = found["pattern_days"]
+    return {
+        "pattern_days": {name: [days[n] for n in places] for name, places in patterns.items()},
+        "return_since": None if len(days) <= 60 else days[-61],
+        **{name: [days[n] for n in found[name]] for name in levels},
     }
-    return known | indicator_values(Prices.of(bars))
 
 
 def indicator_values(p: Prices) -> dict[str, Any]:
-    """Every indicator on the last bar."""
+    """Every indicator on the last bar; those named for days tell them as positions in the series."""
     price, atr = float(p.close[-1]), _last(talib.ATR(p.high, p.low, p.close, 14))
+    patterns = _patterns(p)
     return {
         "current_price": price,
         "change_percent": _round(100 * (p.close[-1] / p.close[-2] - 1)),
@@ -94,13 +120,36 @@ def indicator_values(p: Prices) -> dict[str, Any]:
         **_macd(p.close),
         **_kdj(p),
         "adx_value": _last(talib.ADX(p.high, p.low, p.close, 14)),
+        "plus_di": _last(talib.PLUS_DI(p.high, p.low, p.close, 14)),
+        "minus_di": _last(talib.MINUS_DI(p.high, p.low, p.close, 14)),
         **_volume(p, price),
         **_bollinger(p.close),
         "atr_value": atr,
         "high_20d": _last(talib.MAX(p.high, 20)),
         "low_20d": _last(talib.MIN(p.low, 20)),
-        **_levels(p.high, p.low, price, atr or 0.0),
-        "detected_patterns": _patterns(p),
+        **_returns(p.close),
+        **_volatility(p.close),
+        **_levels(p, price, atr or 0.0),
+        "detected_patterns": list(patterns),
+        "pattern_days": patterns,
+    }
+
+
+def _returns(close: Series) -> dict[str, float | None]:
+    """To the tenth that people read, so that differences are those of the numbers they see."""
+    return {
+        f"return_{n}d": round(100 * float(close[-1] / close[-1 - n] - 1), 1) if len(close) > n else None
+        for n in (20, 60)
+    }
+
+
+def _volatility(close: Series) -> dict[str, float | None]:
+    """Of daily moves, told by the year; that of the past year from everything there is."""
+    moves = np.diff(np.log(close))
+    windows = {"volatility_20d": 20, "volatility_60d": 60, "volatility_1y": max(len(moves), YEAR_ENOUGH)}
+    return {
+        name: _round(100 * sqrt(A_YEAR) * float(moves[-n:].std(ddof=1))) if len(moves) >= n else None
+        for name, n in windows.items()
     }
 
 
@@ -193,60 +242,70 @@ def _round(value: float) -> float:
     return round(float(value), 4)
 
 
-def _levels(high: Series, low: Series, price: float, atr: float) -> dict[str, Any]:
+def _levels(p: Prices, price: float, atr: float) -> dict[str, Any]:
     """Swing lows below and swing highs above the price, nearest first; and the one that counts on each side. What an
     ordinary day can reach refutes nothing: levels are a day's range apart, and from the price.
     """
-    lows, highs = _turns(low, talib.MIN), _turns(high, talib.MAX)
     noise = max(atr, CENT)
-    supports = _outward(sorted(lows[lows < price].tolist(), reverse=True), price, noise)
-    resistances = _outward(sorted(highs[highs > price].tolist()), price, noise)
+    lows = _outward(p.low, _turns(p.low, talib.MIN), -1, price, noise)
+    highs = _outward(p.high, _turns(p.high, talib.MAX), 1, price, noise)
+    supports, resistances = ([round(float(v), 4) for v in values] for values in (p.low[lows], p.high[highs]))
     reach = max(PROJECTED_ATRS * atr, LEAST_REACH * price)
     return {
         "calculated_support_levels": supports,
         "calculated_resistance_levels": resistances,
         "support": next(iter(supports), round(max(price - reach, price / 2), 4)),
         "resistance": next(iter(resistances), round(price + reach, 4)),
+        "support_days": lows,
+        "resistance_days": highs,
     }
 
 
-def _turns(values: Series, extreme: Any) -> Series:
+def _turns(values: Series, extreme: Any) -> list[int]:
     window = 2 * SWING_REACH + 1
-    inner = values[SWING_REACH:-SWING_REACH]
-    turned: NDArray[np.bool_] = extreme(values, window)[window - 1 :] == inner
-    return inner[turned]
+    turned: NDArray[np.bool_] = extreme(values, window)[window - 1 :] == values[SWING_REACH:-SWING_REACH]
+    places: list[int] = (np.flatnonzero(turned) + SWING_REACH).tolist()
+    return places
 
 
-def _outward(levels: list[float], price: float, noise: float) -> list[float]:
-    """Walk away from the price; what lies within the noise of the last level (or the price) is not another one."""
-    kept: list[float] = []
+def _outward(values: Series, turns: list[int], side: int, price: float, noise: float) -> list[int]:
+    """Walk away from the price; what lies within the noise of the last level (or the price) is not another one. Of
+    equal levels, the newest.
+    """
+    kept: list[int] = []
     last = price
-    for level in levels:
+    beyond = [n for n in turns if (values[n] - price) * side > 0]
+    for n in sorted(beyond, key=lambda n: (abs(values[n] - price), -n)):
         if len(kept) == MOST_LEVELS:
             break
-        if abs(level - last) >= noise:
-            last = level
-            kept.append(round(level, 4))
+        if abs(values[n] - last) >= noise:
+            last = values[n]
+            kept.append(n)
     return kept
 
 
-def _patterns(p: Prices) -> list[Pattern]:
-    crossed, close = _find_cross(p.close), p.close[-1]
+def _patterns(p: Prices) -> dict[Pattern, list[int]]:
+    """Each with the bars that make it, the newest last."""
+    last, (crossed, day) = len(p.close) - 1, _find_cross(p.close)
     engulfing = talib.CDLENGULFING(*(prices[-15:] for prices in (p.open, p.high, p.low, p.close)))[-1]
-    found: dict[Pattern, bool] = {
-        "golden_cross": crossed > 0,
-        "death_cross": crossed < 0,
-        "breakout_20d_high": bool(close > p.high[-21:-1].max()),
-        "breakdown_20d_low": bool(close < p.low[-21:-1].min()),
-        "bullish_engulfing": bool(engulfing > 0),
-        "bearish_engulfing": bool(engulfing < 0),
+    high, low = (
+        last - 1 - int(find(prices[-2:-22:-1])) for find, prices in ((np.argmax, p.high), (np.argmin, p.low))
+    )
+    found: dict[Pattern, tuple[bool, list[int]]] = {
+        "golden_cross": (crossed > 0, [day]),
+        "death_cross": (crossed < 0, [day]),
+        "breakout_20d_high": (bool(p.close[-1] > p.high[high]), [high, last]),
+        "breakdown_20d_low": (bool(p.close[-1] < p.low[low]), [low, last]),
+        "bullish_engulfing": (bool(engulfing > 0), [last - 1, last]),
+        "bearish_engulfing": (bool(engulfing < 0), [last - 1, last]),
     }
-    return [pattern for pattern, seen in found.items() if seen]
+    return {pattern: bars for pattern, (seen, bars) in found.items() if seen}
 
 
-def _find_cross(close: Series) -> int:
-    """Whether the 5-day average went above (+1) or below (−1) the 20-day one in the last three days."""
+def _find_cross(close: Series) -> tuple[int, int]:
+    """Whether the 5-day average went above (+1) or below (−1) the 20-day one in the last three days, and where."""
     recent = close[-(20 + CROSS_WITHIN) :]
-    gap = (talib.SMA(recent, 5) - talib.SMA(recent, 20)).tolist()
-    now, before = gap[-1], gap[-1 - CROSS_WITHIN]
-    return 0 if (now > 0) == (before > 0) else 1 if now > 0 else -1
+    above = [gap > 0 for gap in (talib.SMA(recent, 5) - talib.SMA(recent, 20)).tolist()[-1 - CROSS_WITHIN :]]
+    back = next((n for n in range(CROSS_WITHIN) if above[-1 - n] != above[-2 - n]), 0)
+    crossed = 0 if above[-1] == above[0] else 1 if above[-1] else -1
+    return crossed, len(close) - 1 - back

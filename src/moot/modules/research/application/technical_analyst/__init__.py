@@ -1,6 +1,6 @@
 """The technical analyst: what a year of prices shows, and how it is read by rule."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
 from math import copysign
 from pathlib import Path
@@ -9,12 +9,16 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel
 
 from moot.modules.research.application.expert_service import Answer, ExpertService, refuse_answer
+from moot.modules.research.application.technical_analyst.relative_strength import stand_among, stand_beside
 from moot.modules.research.domain.evidence import Confidence, ExpertResult, Snapshot, cite, evidence_of
 from moot.modules.research.domain.facts import COMMON, Case
 from moot.modules.research.domain.rubric import Scorecard, Voice
 from moot.shared.domain import units
+from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import Direction, ExpertType
+from moot.shared.domain.facts import DailyBar, IndexBar
 from moot.shared.domain.messages import Catalogue, Locale
+from moot.shared.domain.peers import CrossSection
 
 FOLDER = Path(__file__).parent
 LOOKBACK_DAYS = 365
@@ -27,9 +31,10 @@ BULLISH_PATTERNS = {"golden_cross", "breakout_20d_high", "bullish_engulfing"}
 SIGNALS: Mapping[int, Direction] = {1: "BULLISH", 0: "NEUTRAL", -1: "BEARISH"}
 ASIDE = 0.01
 """Nearer to its average than this share of it, a price is on neither side."""
-NO_MOVE = 0.05
-"""A day that changed the price by less, in per cent, went nowhere."""
+TREND_ADX = 25
+"""From here on, by Wilder, there is a trend."""
 
+SELLING_DAYS, PLAIN_COUNT = units.Unit("days", "days", 1), units.Unit("plain", "", 0)
 Pattern = Literal[
     "golden_cross",
     "death_cross",
@@ -45,6 +50,9 @@ class TechnicalSnapshot(Snapshot):
 
     `obv_change` is what on-balance volume moved in five days, in per cent of what was traded.
     `support` and `resistance` are the nearest swing levels; where the year has none on that side, a projection.
+    `support_days` and `resistance_days` are the bars that the levels rest on, `pattern_days` those of each pattern.
+    Volatility is that of daily moves, by the year; `days_to_sell` is how long `position` takes at a tenth of what is
+    traded. Returns of indexes run between the same days as those of the share, `return_60d` from `return_since` on.
     """
 
     bars: units.Count
@@ -66,6 +74,8 @@ class TechnicalSnapshot(Snapshot):
     kdj_d: units.Index
     kdj_j: units.Index
     adx_value: units.Index
+    plus_di: units.Index = None
+    minus_di: units.Index = None
     volume_ratio: units.Ratio
     obv_trend: Literal["Rising", "Falling", "Flat"] | None
     obv_change: units.Percent = None
@@ -77,45 +87,75 @@ class TechnicalSnapshot(Snapshot):
     bb_bandwidth: units.Percent
     atr_value: Annotated[float, units.PRICE]
     turnover_20d: units.Amount
+    turnover_1y: units.Amount = None
+    position: units.Amount = None
+    days_to_sell: Annotated[float | None, SELLING_DAYS] = None
     high_20d: Annotated[float, units.PRICE]
     low_20d: Annotated[float, units.PRICE]
     calculated_support_levels: Annotated[list[float], units.PRICE]
     calculated_resistance_levels: Annotated[list[float], units.PRICE]
     support: Annotated[float, units.PRICE]
     resistance: Annotated[float, units.PRICE]
+    support_days: list[date]
+    resistance_days: list[date]
     detected_patterns: list[Pattern]
+    pattern_days: dict[Pattern, list[date]]
+    volatility_20d: units.Percent = None
+    volatility_60d: units.Percent = None
+    volatility_1y: units.Percent = None
+    return_20d: units.Percent = None
+    return_60d: units.Percent = None
+    return_since: date | None = None
+    market_index: str | None = None
+    market_return_20d: units.Percent = None
+    market_return_60d: units.Percent = None
+    market_excess_20d: units.Points = None
+    market_excess_60d: units.Points = None
+    industry_index: str | None = None
+    industry_return_20d: units.Percent = None
+    industry_return_60d: units.Percent = None
+    industry_excess_20d: units.Points = None
+    industry_excess_60d: units.Points = None
+    peer_count: Annotated[int | None, PLAIN_COUNT] = None
+    return_3m: units.Percent = None
+    peer_return_3m: units.Percent = None
+    peer_excess_3m: units.Points = None
     ticker: str
     stock_name: str
     analysis_date: date
     days_since_last_trade: Annotated[int, units.DAYS]
 
     @property
-    def trend(self) -> float | None:
-        """The strength of the trend, with the sign of its direction; 0 where it has none."""
-        if self.adx_value is None or not self.ma20:
+    def trend(self) -> int | None:
+        """Above (+) or below (-) its 20-day average, 2 where ADX sees a trend that way; 0 on neither side."""
+        if self.adx_value is None or self.plus_di is None or self.minus_di is None or not self.ma20:
             return None
-        side = self.current_price / self.ma20 - 1
-        return copysign(self.adx_value, side) if abs(side) >= ASIDE else 0.0
-
-    @property
-    def signed_volume(self) -> float | None:
-        """How busy the day was, with the sign of where it went."""
-        if self.volume_ratio is None or self.change_percent is None:
-            return None
-        return (
-            copysign(self.volume_ratio, self.change_percent) if abs(self.change_percent) >= NO_MOVE else 0.0
-        )
-
-    @property
-    def place_in_band(self) -> float | None:
-        """0 at the lower Bollinger band, 1 at the upper."""
-        if self.bb_upper is None or self.bb_lower is None or self.bb_upper == self.bb_lower:
-            return None
-        return (self.current_price - self.bb_lower) / (self.bb_upper - self.bb_lower)
+        aside = self.current_price / self.ma20 - 1
+        if abs(aside) < ASIDE:
+            return 0
+        agreed = self.adx_value >= TREND_ADX and (self.plus_di - self.minus_di) * aside > 0
+        return int(copysign(2 if agreed else 1, aside))
 
     @property
     def pattern_balance(self) -> int:
         return sum(1 if pattern in BULLISH_PATTERNS else -1 for pattern in self.detected_patterns)
+
+    @property
+    def leads(self) -> dict[str, float]:
+        """By what it returned more than its market and its industry, where there is something to compare with."""
+        leads = {"market": self.market_excess_60d, "industry": self.industry_excess_60d}
+        if self.industry_excess_60d is None:
+            leads["peers"] = self.peer_excess_3m
+        return {beside: lead for beside, lead in leads.items() if lead is not None}
+
+    @property
+    def relative_strength(self) -> float | None:
+        """By what it leads both, or trails both; 0 where it leads one and trails the other."""
+        leads = self.leads.values()
+        if not leads or self.return_60d is None:
+            return None
+        nearest = min(leads, key=abs)
+        return nearest if all(lead * nearest > 0 for lead in leads) else 0.0
 
     @property
     def room(self) -> float | None:
@@ -150,6 +190,18 @@ def _risk(signal: Direction, s: TechnicalSnapshot, say: Voice) -> str:
     return say.prose([say(f"risk.{signal}"), *said])
 
 
+def _tell_leads(snapshot: TechnicalSnapshot, say: Voice) -> str:
+    """With what it was compared, and what there was nothing to compare with."""
+    leads = snapshot.leads
+    known = [say(f"beside.{name}.{'more' if lead >= 0 else 'less'}") for name, lead in leads.items()]
+    wanting = {"no_market": "market" not in leads, "no_industry": leads.keys() <= {"market"}}
+    return say.list_names([*known, *(say(f"beside.{name}") for name, holds in wanting.items() if holds)])
+
+
+def _tell_origin(days: Sequence[date], swing: str, say: Voice) -> str:
+    return say(f"level.{swing}", day=days[0]) if days else say("level.projected")
+
+
 def _is_one_of(level: Any, allowed: list[float]) -> bool:
     try:
         return any(abs(float(level) - one) <= HALF_A_CENT for one in allowed)
@@ -163,12 +215,22 @@ class TechnicalAnalystService(ExpertService[TechnicalSnapshot, TechnicalResult])
     answer = TechnicalResult
     shows = (
         *("stock_name", "ticker", "analysis_date", "last_trade_date"),
-        *("obv_trend", "price_vs_vwap_status", "detected_patterns"),
+        *("obv_trend", "price_vs_vwap_status", "detected_patterns", "pattern_days"),
+        *("support_days", "resistance_days", "return_since", "market_index", "industry_index"),
     )
 
     def speak(self, snapshot: TechnicalSnapshot, case: Case, locale: Locale) -> Voice:
         say = super().speak(snapshot, case, locale)
-        return say.also(patterns=[self.texts(f"pattern.{p}") for p in snapshot.detected_patterns])
+        return say.also(
+            patterns=[
+                say(f"pattern.{name}", first=days[0], day=days[-1])
+                for name, days in snapshot.pattern_days.items()
+            ],
+            beside=_tell_leads(snapshot, say),
+            adx=say("measured.adx"),
+            support_from=_tell_origin(snapshot.support_days, "low", say),
+            resistance_from=_tell_origin(snapshot.resistance_days, "high", say),
+        )
 
     def conclude(self, snapshot: TechnicalSnapshot, card: Scorecard, say: Voice) -> TechnicalResult:
         signal = SIGNALS[card.side]
@@ -208,23 +270,45 @@ class TechnicalAnalystService(ExpertService[TechnicalSnapshot, TechnicalResult])
             raise self._refusal(case, "no_bars", start=start, end=analysis_date)
         if len(bars) < MIN_BARS_REQUIRED:
             raise self._refusal(case, "too_few_bars", actual=len(bars), required=MIN_BARS_REQUIRED)
+        indicators = dict(self._sources.indicators(bars))
         snapshot = TechnicalSnapshot(
             ticker=case.symbol.text,
             stock_name=case.stock_name,
             analysis_date=analysis_date,
             days_since_last_trade=(analysis_date - bars[-1].trade_date).days,
-            **self._sources.indicators(bars),
+            **indicators,
+            **await self._stand(case, analysis_date, bars, indicators),
         )
-        seen = {"pattern_balance": snapshot.pattern_balance} | {
-            f"pattern.{name}": 1 for name in snapshot.detected_patterns
-        }
-        evidence = [
-            *cite(self.expert.prefix, snapshot, bars[-1]),
-            *(evidence_of(bars[-1], f"{self.expert.prefix}.{name}", n) for name, n in seen.items()),
-        ]
-        report = await self._report(case, snapshot, evidence)
+        report = await self._report(case, snapshot, self._cite(snapshot, bars))
         closes = [[bar.trade_date.isoformat(), round(bar.close, 2)] for bar in bars[-CHARTED_DAYS:]]
         return report | {"price_series": closes}
+
+    async def _stand(
+        self, case: Case, day: date, bars: Sequence[DailyBar], own: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Beside the market and the industry, between days on which it was traded; peers are those of today."""
+        first, last = bars[-61:][0].trade_date, bars[-1].trade_date
+        reading = self._facts.read(IndexBar, case.symbol, as_of=case.as_of, start=first, end=last)
+        beside = stand_beside(bars, await self._spare(reading), case.company.industry, own)
+        if beside["industry_excess_60d"] is not None or day < case.today:
+            return beside
+        return beside | stand_among(await self._spare(self._find_peers(case)))
+
+    async def _find_peers(self, case: Case) -> list[CrossSection]:
+        return [await self._facts.peers(case.symbol, as_of=case.as_of)]
+
+    def _cite(self, snapshot: TechnicalSnapshot, bars: Sequence[DailyBar]) -> list[Evidence]:
+        """What rests on a bar of the past is known from its day on."""
+        on, last, prefix = {bar.trade_date: bar for bar in bars}, bars[-1], self.expert.prefix
+        levels = {"calculated_support_levels": snapshot.support_days}
+        levels["calculated_resistance_levels"] = snapshot.resistance_days
+        origins = {f"{name}.{n}": on[day] for name, days in levels.items() for n, day in enumerate(days, 1)}
+        patterns = {f"pattern.{name}": on[days[-1]] for name, days in snapshot.pattern_days.items()}
+        return [
+            *cite(prefix, snapshot, last, origins=origins),
+            evidence_of(last, f"{prefix}.pattern_balance", snapshot.pattern_balance),
+            *(evidence_of(bar, f"{prefix}.{name}", 1) for name, bar in patterns.items()),
+        ]
 
 
 SERVICE = TechnicalAnalystService
