@@ -16,6 +16,7 @@ from moot.shared.domain.facts import (
     NewsItem,
 )
 from moot.shared.domain.messages import Message
+from moot.shared.domain.peers import CrossSection, Peer
 from moot.shared.domain.symbol import Symbol
 
 SYMBOL = "900001.DEMO"
@@ -43,6 +44,7 @@ class FakeMarketFacts:
     filed: Sequence[FinancialReport] = ()
     figures: Sequence[MacroObservation] = ()
     published: Sequence[NewsItem] = ()
+    industry: Sequence[Peer] = ()
     asked: list[datetime] = field(default_factory=list)
     newest: DataUntil = field(default_factory=dict)
     dropped: list[Message] = field(default_factory=list)
@@ -69,6 +71,15 @@ class FakeMarketFacts:
 
     async def news(self, symbol: Symbol, days: int, *, as_of: datetime) -> list[NewsItem]:
         return [n for n in self.published if n.available_at <= as_of]
+
+    async def peers(self, symbol: Symbol, *, as_of: datetime) -> CrossSection:
+        """Whatever `industry` holds, beside the company on its last day."""
+        known = await self.daily_valuations(symbol, date.min, date.max, as_of=as_of)
+        multiples = {n: getattr(known[-1], n) for n in ("pe_ttm", "pb", "ps_ttm")} if known else {}
+        own = Peer(symbol=SYMBOL, name=COMPANY.name, **multiples)
+        return CrossSection(
+            industry=COMPANY.industry, as_of=as_of, own=own, peers=tuple(self.industry), places={}
+        )
 
 
 def evening(day: date) -> datetime:
