@@ -12,12 +12,13 @@ from pydantic import BaseModel, Field
 
 from moot.modules.research.application.expert_service import Answer, ExpertService, refuse_answer
 from moot.modules.research.application.valuation_modeler.appraisal import (
+    FEWEST_PEERS,
     FOLDER,
     SAY,
     Material,
     valuation_snapshot,
 )
-from moot.modules.research.application.valuation_modeler.snapshot import FEWEST_SESSIONS, ValuationSnapshot
+from moot.modules.research.application.valuation_modeler.snapshot import ValuationSnapshot
 from moot.modules.research.domain.evidence import Confidence, ExpertResult, cite
 from moot.modules.research.domain.facts import Case, Cited
 from moot.modules.research.domain.rubric import Finding, Scorecard, Voice
@@ -59,7 +60,7 @@ GLOSSED = {
 FROM_REPORTS = (
     *("roe", "roe_annualised", "gros_profit_margin", "gross_margin_change", "net_profit_margin"),
     *("debt_to_assets", "eps_ttm", "bps", "growth_rate_avg", "growth_periods"),
-    *("roe_years", "roe_mean", "roe_worst", "roe_best"),
+    *("roe_years", "roe_middle", "roe_worst", "roe_best"),
 )
 
 ASSUMPTION = "assumption"
@@ -70,6 +71,7 @@ ONE_YEARS_EARNINGS = frozenset({"pe", "peer_pe", "peg", "graham"})
 """What a cyclical company is not asked: at its peak it looks cheapest."""
 CYCLE = frozenset({"mid_cycle"})
 CHEAP_AT = 0.25
+CLEAR_AT = 0.5
 POOR_AT = -0.3
 MOST_EVIDENCE, MOST_TOLD = 6, 8
 
@@ -77,11 +79,11 @@ Situation = Literal["opportunity", "trap", "fair", "overvalued", "above", "below
 VERDICTS: dict[Situation, ValuationVerdict] = {"opportunity": "Undervalued", "overvalued": "Overvalued"}
 
 
-def case_for(price: float, quality: float) -> Situation:
+def case_for(price: float, quality: float, at: float = CHEAP_AT) -> Situation:
     """A low price with poor quality is a trap, and a trap is not cheap."""
-    if price >= CHEAP_AT:
+    if price >= at:
         return "trap" if quality <= POOR_AT else "opportunity"
-    return "overvalued" if price <= -CHEAP_AT else "fair"
+    return "overvalued" if price <= -at else "fair"
 
 
 def against_models(case: Situation, s: ValuationSnapshot) -> Situation:
@@ -94,40 +96,35 @@ def against_models(case: Situation, s: ValuationSnapshot) -> Situation:
 
 
 def decide(s: ValuationSnapshot, card: Scorecard) -> tuple[Situation, Scorecard]:
-    """The case, and the part of the card it rests on.
+    """The case, and what of the card it rests on.
 
-    Multiples and models count together, and no verdict stands that the range of the models refutes. Where these are
-    too far apart to be a range, the multiples beside their past and their peers decide alone.
+    Multiples and models count together, and no verdict stands that the range of the models refutes. Where these lie
+    too far apart to be a range, the multiples beside their past and their peers decide alone, and must be clearer.
     """
-    price = card.of("price")
-    if not s.is_known:
-        price = replace(price, findings=tuple(f for f in price.findings if f.id in (*PAST, *PEERS)))
-    case = against_models(case_for(price.score or 0.0, card.of("quality").score or 0.0), s)
-    weighed = (*price.findings, *card.of("quality").findings)
-    return case, replace(card, findings=weighed) if case in ("opportunity", "trap") else price
-
-
-def value_range(s: ValuationSnapshot, say: Voice) -> IntrinsicValueRange:
-    """As figures where they are a range; as far as they lie apart where they are none."""
-    if s.value_low is None or s.value_high is None:
-        unknown = say("not_available")
-        return IntrinsicValueRange(lower_bound=unknown, upper_bound=unknown)
-    lower, upper = f"{s.value_low:.2f}", f"{s.value_high:.2f}"
-    if not s.is_known:
-        lower, upper = say("bound.lower", lower=lower), say("bound.upper", upper=upper)
-    return IntrinsicValueRange(lower_bound=lower, upper_bound=upper)
+    if s.is_known:
+        heard, at = card, CHEAP_AT
+    else:
+        alone = (f for f in card.findings if f.dimension == "quality" or f.id in (*PAST, *PEERS))
+        heard, at = replace(card, findings=tuple(alone)), CLEAR_AT
+    price, quality = (heard.of(dimension).score or 0.0 for dimension in ("price", "quality"))
+    return against_models(case_for(price, quality, at), s), heard
 
 
 def _name_worth(s: ValuationSnapshot, say: Voice) -> Voice:
     """A voice that can name the ends of the range, the nearer one below the price, and all of it in a clause."""
     low, high = s.value_low, s.value_high
     if low is None or high is None:
-        return say.also(worth=say("worth.none"))
+        return say.also(worth=say("worth.none"), lower=say("not_available"), upper=say("not_available"))
     lower, upper = f"{low:.2f}", f"{high:.2f}"
     say = say.also(lower=lower, upper=upper, bound=upper if s.current_price > high else lower)
-    return say.also(
-        worth=say("worth.unknown" if not s.is_known else "worth.single" if low == high else "worth.range")
-    )
+    kind = "unknown" if not s.is_known else "single" if low == high else "range"
+    return say.also(worth=say(f"worth.{kind}"))
+
+
+def value_range(s: ValuationSnapshot, say: Voice) -> IntrinsicValueRange:
+    """Figures where they are a range, and how far apart they lie where they are none."""
+    kind = "unknown" if s.value_low is not None and not s.is_known else "plain"
+    return IntrinsicValueRange(lower_bound=say(f"{kind}.lower"), upper_bound=say(f"{kind}.upper"))
 
 
 def _risks(s: ValuationSnapshot, case: Situation, say: Voice) -> list[str]:
@@ -140,7 +137,7 @@ def _risks(s: ValuationSnapshot, case: Situation, say: Voice) -> list[str]:
     caveats: dict[str, bool] = {
         "assumptions": s.residual_value is not None,
         "no_earnings_value": s.residual_value is None,
-        "few_peers": s.peer_pe_percentile is None and s.peer_pb_percentile is None,
+        "few_peers": min(s.peer_pe_count, s.peer_pb_count) < FEWEST_PEERS,
         "rebased": s.rebased,
         "unmatched": s.unmatched,
         "implausible": bool(s.implausible),
@@ -160,13 +157,9 @@ class ValuationModelerService(ExpertService[ValuationSnapshot, ValuationResult])
     def speak(self, snapshot: ValuationSnapshot, case: Case, locale: Locale) -> Voice:
         """Each rank names the window it is of."""
         say = super().speak(snapshot, case, locale)
-        sessions = {name: getattr(snapshot, f"{name}_sessions") for name in PAST}
-        return say.also(
-            **{
-                f"{n}_window": say(f"window.{_length(count)}", sessions=count)
-                for n, count in sessions.items()
-            }
-        )
+        lengths = {n: "short" if snapshot.has_short_past(n) else "long" for n in PAST}
+        counts = {n: getattr(snapshot, f"{n}_sessions") for n in PAST}
+        return say.also(**{f"{n}_window": say(f"window.{lengths[n]}", sessions=counts[n]) for n in PAST})
 
     def mark(self, snapshot: ValuationSnapshot, say: Voice) -> Scorecard:
         """A cyclical company is judged by its cycle and not by a year; a rank in a short past counts half."""
@@ -175,17 +168,18 @@ class ValuationModelerService(ExpertService[ValuationSnapshot, ValuationResult])
         return replace(card, findings=tuple(_discount(finding, snapshot) for finding in asked))
 
     def conclude(self, snapshot: ValuationSnapshot, card: Scorecard, say: Voice) -> ValuationResult:
-        case, basis = decide(snapshot, card)
+        case, heard = decide(snapshot, card)
         say = _name_worth(snapshot, say)
         verdict = VERDICTS.get(case, "Fair")
         stance = self.expert.stances[verdict]
+        basis = heard if case in ("opportunity", "trap") else heard.of("price")
         return ValuationResult(
             valuation_verdict=verdict,
             confidence_score=basis.confidence,
             estimated_intrinsic_value_range=value_range(snapshot, say),
             key_evidence=[finding.brief for _, finding in card.marked][:MOST_EVIDENCE],
             risk_factors=[*_risks(snapshot, case, say), *(f.brief for f in card.on_side(-1))],
-            reasoning_summary=card.summarise(say, say(f"conclusion.{case}"), stance),
+            reasoning_summary=heard.summarise(say, say(f"conclusion.{case}"), stance),
             narrative_report=card.narrate(
                 say, view=say(f"view.{case}"), stance=stance, basis=basis, most=MOST_TOLD
             ),
@@ -237,13 +231,10 @@ class ValuationModelerService(ExpertService[ValuationSnapshot, ValuationResult])
         return cite(self.expert.prefix, snapshot, today, origins=origins, labels=labels)
 
 
-def _length(sessions: int) -> str:
-    return "long" if sessions >= FEWEST_SESSIONS else "short"
-
-
 def _discount(finding: Finding, s: ValuationSnapshot) -> Finding:
-    short = finding.id in PAST and getattr(s, f"{finding.id}_sessions") < FEWEST_SESSIONS
-    return replace(finding, points=finding.points / 2) if short and finding.points is not None else finding
+    if finding.points is None or finding.id not in PAST or not s.has_short_past(finding.id):
+        return finding
+    return replace(finding, points=finding.points / 2)
 
 
 SERVICE = ValuationModelerService

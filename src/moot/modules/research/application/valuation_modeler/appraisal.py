@@ -22,6 +22,8 @@ SAY = Catalogue(COMMON, FOLDER)
 FINANCE_PERIODS = 8
 GROWTH_PERIODS = 4
 FEWEST_PEERS = 4
+MOST_PE = 100
+"""Beyond it there are hardly any earnings, and a PE says nothing."""
 EQUITY_PREMIUM = 5.5
 """In points over the government's ten-year yield; surveys of practitioners put China's between 5 and 7."""
 USUAL_YIELD, USUAL_PAYOUT = 3.0, 30.0
@@ -225,7 +227,7 @@ def _list_returns(reports: Sequence[FinancialReport]) -> Figures:
         "roe_years": len(returns),
         "roe_from": min(years, default=None),
         "roe_until": max(years, default=None),
-        "roe_mean": round(fmean(returns), 2) if returns else None,
+        "roe_middle": round(median(returns), 2) if returns else None,
         "roe_worst": min(returns, default=None),
         "roe_best": max(returns, default=None),
     }
@@ -236,9 +238,8 @@ def _residual_income(today: DailyValuation, known: Figures, cyclical: bool) -> F
     found: Figures = {"residual_table": [], "residual_cases": []}
     if pb is None or pb <= 0:
         return found
-    enough, mean = known["roe_years"] >= FEWEST_YEARS, known["roe_mean"]
-    trailing = round(100 * pb / pe, 2) if pe and pe > 0 else None
-    roe = (mean if enough else None) if cyclical else trailing
+    middle = known["roe_middle"] if known["roe_years"] >= FEWEST_YEARS else None
+    roe = middle if cyclical else round(100 * pb / pe, 2) if pe and pe > 0 else None
     cost, payout, book = known["cost_of_equity"] / 100, known["payout"] / 100, today.close / pb
     implied = models.find_implied_roe(pb, models.Outlook(0.0, cost, payout))
     if implied is not None:
@@ -251,7 +252,7 @@ def _residual_income(today: DailyValuation, known: Figures, cyclical: bool) -> F
     table = [round(book * models.times_book(case), 2) for case in cases]
     value = round(book * models.times_book(outlook), 2)
     return found | {
-        "mid_cycle_pe": round(100 * pb / roe, 2) if cyclical else None,
+        "mid_cycle_pe": round(100 * pb / roe, 2) if cyclical and 100 * pb / roe <= MOST_PE else None,
         "residual_roe": roe,
         "residual_value": value,
         "residual_margin": models.safety_margin(value, today.close),

@@ -6,6 +6,7 @@ from datetime import date
 from typing import Annotated, Literal
 
 from moot.modules.research.domain.evidence import Snapshot
+from moot.modules.research.domain.facts import positive
 from moot.shared.domain import units
 
 FEWEST_SESSIONS = 250
@@ -26,7 +27,7 @@ class ValuationSnapshot(Snapshot):
     peers, of the others of the industry that had it.
 
     `residual_` is what residual income makes of the share at `residual_roe`, which for a `cyclical` company is the
-    mean of its full years since `roe_from`; `residual_table` is by cost of equity and years of fading, as
+    median of its full years since `roe_from`; `residual_table` is by cost of equity and years of fading, as
     `residual_cases` name them. `implied_roe` is what the price assumes, `implied_growth` how fast the book would
     grow by it at first. `assumed` names what was not known and was taken as usual.
 
@@ -96,7 +97,7 @@ class ValuationSnapshot(Snapshot):
     roe_years: units.Count
     roe_from: date | None
     roe_until: date | None
-    roe_mean: units.Percent
+    roe_middle: units.Percent
     roe_worst: units.Percent
     roe_best: units.Percent
     residual_roe: units.Percent = None
@@ -118,19 +119,21 @@ class ValuationSnapshot(Snapshot):
     implausible: list[str]
 
     @property
-    def beyond_shown(self) -> float | None:
-        """By how many points the return that the price assumes lies above the best year shown, or below the worst."""
+    def nearest_shown(self) -> float | None:
+        """The return on equity nearest to the one the price assumes that full years have shown."""
         roe, worst, best = self.implied_roe, self.roe_worst, self.roe_best
         if roe is None or worst is None or best is None or self.roe_years < FEWEST_YEARS:
             return None
-        return min(roe - worst, 0.0) + max(roe - best, 0.0)
+        return min(max(roe, worst), best)
 
     @property
-    def off_cycle(self) -> float | None:
-        """How far a cyclical company's earnings lie above what is usual over its cycle, in per cent."""
-        if self.mid_cycle_pe is None or not self.pe_ttm:
-            return None
-        return 100 * (self.mid_cycle_pe / self.pe_ttm - 1) if self.pe_ttm > 0 else -100.0
+    def earning_pe(self) -> float | None:
+        return positive(self.pe_ttm)
+
+    def has_short_past(self, multiple: str) -> bool:
+        """Whether its rank is among fewer sessions than a year has."""
+        sessions: int = getattr(self, f"{multiple}_sessions")
+        return sessions < FEWEST_SESSIONS
 
     @property
     def is_known(self) -> bool:
