@@ -18,7 +18,7 @@ from moot.shared.domain.facts import (
     NewsItem,
 )
 from moot.shared.domain.messages import Message
-from moot.shared.domain.peers import CrossSection
+from moot.shared.domain.peers import CrossSection, Peer
 from moot.shared.domain.symbol import Symbol
 
 SYMBOL = "900001.DEMO"
@@ -49,6 +49,7 @@ class FakeMarketFacts:
     firm: Company = COMPANY
     others: Sequence[Fact] = ()
     among: CrossSection | None = None
+    industry: Sequence[Peer] = ()
     asked: list[datetime] = field(default_factory=list)
     newest: DataUntil = field(default_factory=dict)
     dropped: list[Message] = field(default_factory=list)
@@ -82,9 +83,17 @@ class FakeMarketFacts:
         return [fact for fact in self.others if isinstance(fact, kind) and fact.available_at <= as_of]
 
     async def peers(self, symbol: Symbol, *, as_of: datetime) -> CrossSection:
-        if self.among is None:
+        """Those told, or else whatever `industry` holds, beside the company on its last day."""
+        if self.among:
+            return self.among
+        if not self.industry:
             raise Unavailable("no peers")
-        return self.among
+        known = await self.daily_valuations(symbol, date.min, date.max, as_of=as_of)
+        multiples = {n: getattr(known[-1], n) for n in ("pe_ttm", "pb", "ps_ttm")} if known else {}
+        own = Peer(symbol=SYMBOL, name=COMPANY.name, **multiples)
+        return CrossSection(
+            industry=COMPANY.industry, as_of=as_of, own=own, peers=tuple(self.industry), places={}
+        )
 
 
 def evening(day: date) -> datetime:

@@ -5,8 +5,8 @@ from datetime import date, timedelta
 import polars as pl
 import pytest
 
-from moot.modules.research.application.valuation_modeler import (
-    HISTORY_DAYS,
+from moot.modules.research.application.valuation_modeler import HISTORY_DAYS
+from moot.modules.research.application.valuation_modeler.models import (
     MIN_VALID_HISTORY,
     find_usual,
     percentile,

@@ -32,7 +32,8 @@ from moot.modules.research.application.macro_intelligence import (
     MacroSnapshot,
 )
 from moot.modules.research.application.technical_analyst import TechnicalAnalystService, TechnicalSnapshot
-from moot.modules.research.application.valuation_modeler import ValuationSnapshot, ValuationVerdict
+from moot.modules.research.application.valuation_modeler import ValuationVerdict
+from moot.modules.research.application.valuation_modeler.snapshot import ValuationSnapshot
 from moot.modules.research.container import ResearchContainer
 from moot.modules.research.domain.events import Probability, Timeframe
 from moot.modules.research.infrastructure.indicators import compute_indicators

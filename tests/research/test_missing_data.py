@@ -75,7 +75,7 @@ async def test_an_expert_whose_data_end_19_months_before_the_question_has_no_dat
     ("expert", "used"),
     [
         ("technical_analyst", {"bars": "2026-06-30"}),
-        ("valuation_modeler", {"valuations": "2026-06-30", "reports": "2026-03-31"}),
+        ("valuation_modeler", {"valuations": "2026-06-30", "reports": "2026-03-31", "macro": "2026-05-31"}),
         ("financial_auditor", {"reports": "2026-03-31"}),
         ("macro_intelligence", {"macro": "2026-05-31", "news": "2026-06-27"}),
         ("catalyst_detective", {"news": "2026-06-27"}),

@@ -14,6 +14,7 @@ from moot.modules.research.application.expert_service import ExpertService
 from moot.modules.research.application.financial_auditor import FinancialDimension, FinancialSignal
 from moot.modules.research.application.macro_intelligence import MacroDimension
 from moot.modules.research.application.technical_analyst import Pattern
+from moot.modules.research.application.valuation_modeler.snapshot import ValuationSnapshot
 from moot.modules.research.domain.events import SETTLED, UNREAD, event_table
 from moot.modules.research.domain.evidence import Snapshot
 from moot.modules.research.domain.facts import SAY
@@ -28,7 +29,7 @@ RULES: dict[Service, tuple[Rule, ...]] = {
 SNAPSHOTS: dict[Service, type[Snapshot]] = {
     technical.SERVICE: technical.TechnicalSnapshot,
     financial.SERVICE: financial.FinancialSnapshot,
-    valuation.SERVICE: valuation.ValuationSnapshot,
+    valuation.SERVICE: ValuationSnapshot,
     macro.SERVICE: macro.MacroSnapshot,
 }
 DIMENSIONS: dict[Service, Any] = {

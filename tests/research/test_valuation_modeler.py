@@ -11,6 +11,7 @@ from tests.fakes.research import FakeMarketFacts, valuations_of
 from tests.research.cases import healthy_reports, valuation
 
 CHEAP = [20 + n % 30 for n in range(300)] + [15.87]
+MODELS = ("residual_value", "graham_intrinsic_val", "pe_implied_value", "pb_implied_value")
 DEAR = [8 + n % 10 for n in range(300)] + [60.0]
 
 
@@ -67,19 +68,44 @@ async def test_the_models_are_computed_from_the_days_own_multiples_and_trailing_
 
 
 async def test_after_a_bonus_issue_per_share_figures_are_restated_and_it_is_said() -> None:
+    before = valuations_of([*CHEAP[:-1], 25.0], pb=4.0)
+    after = [day.model_copy(update={"total_mv": 8e9}) for day in before[-60:]]
+    facts = FakeMarketFacts(history=[*before[:-60], *after], filed=healthy_reports())
+    for locale, said in ("zh-CN", "末的 2.50 亿股变为 4.00 亿股"), ("en-US", "to 400.00 million shares"):
+        report = await valuation(facts, locale)
+        seen = report["valuation_indicators"]
+        assert (seen["eps_ttm"], seen["bps"], seen["rebased"]) == (0.8, 5.0, True)
+        assert seen["graham_intrinsic_val"] == round((22.5 * 0.8 * 5.0) ** 0.5, 2)
+        assert any(said in risk for risk in report["risk_factors"])
+
+
+async def test_figures_that_do_not_fit_the_multiples_are_no_sign_that_the_share_count_changed() -> None:
     facts = FakeMarketFacts(history=valuations_of([*CHEAP[:-1], 25.0], pb=4.0), filed=healthy_reports())
     report = await valuation(facts)
     seen = report["valuation_indicators"]
-    assert (seen["eps_ttm"], seen["bps"]) == (0.8, 5.0)
-    assert seen["graham_intrinsic_val"] == round((22.5 * 0.8 * 5.0) ** 0.5, 2)
-    assert "已按当前股本换算" in report["risk_factors"][1]
+    assert (seen["eps_ttm"], seen["bps"], seen["rebased"], seen["unmatched"]) == (0.8, 5.0, False, True)
+    assert not any("亿股" in risk for risk in report["risk_factors"])
+    assert any("与市场倍数不符" in risk for risk in report["risk_factors"])
 
 
 async def test_the_range_spans_the_models_that_apply() -> None:
+    report = await valuation(market([14 + n % 9 for n in range(300)] + [15.87]))
+    seen, worth = report["valuation_indicators"], report["estimated_intrinsic_value_range"]
+    models = [seen[name] for name in MODELS]
+    assert worth == {"lower_bound": f"{min(models):.2f}", "upper_bound": f"{max(models):.2f}"}
+
+
+async def test_models_that_lie_three_times_apart_are_no_range_and_leave_the_multiples_to_decide() -> None:
     report = await valuation(market(CHEAP))
     seen, worth = report["valuation_indicators"], report["estimated_intrinsic_value_range"]
-    models = [seen[name] for name in ("graham_intrinsic_val", "pe_implied_value", "pb_implied_value")]
-    assert worth == {"lower_bound": f"{min(models):.2f}", "upper_bound": f"{max(models):.2f}"}
+    low, high = min(seen[name] for name in MODELS), max(seen[name] for name in MODELS)
+    assert high > 3 * low
+    assert worth == {
+        "lower_bound": f"未知（最低的模型为 {low:.2f}）",
+        "upper_bound": f"未知（最高的模型为 {high:.2f}）",
+    }
+    assert "价值未知" in report["reasoning_summary"]
+    assert report["risk_factors"][0].startswith("各模型相差三倍以上")
 
 
 async def test_a_loss_has_no_pe_rank_no_peg_and_no_graham_value() -> None:
@@ -92,9 +118,10 @@ async def test_a_loss_has_no_pe_rank_no_peg_and_no_graham_value() -> None:
 
 
 async def test_a_short_history_has_no_ranks_and_no_range_from_them() -> None:
-    facts = FakeMarketFacts(history=valuations_of([15.87] * 59, pb=2.5), filed=healthy_reports(bps=None))
+    losses = healthy_reports(bps=None, eps=-0.5)
+    facts = FakeMarketFacts(history=valuations_of([-15.87] * 59, pb=2.5), filed=losses)
     report = await valuation(facts)
-    assert report["valuation_indicators"]["pe_percentile"] is None
+    assert report["valuation_indicators"]["pb_percentile"] is None
     assert report["estimated_intrinsic_value_range"] == {"lower_bound": "N/A", "upper_bound": "N/A"}
     assert "没有可用的内在价值模型" in report["risk_factors"][0]
 

@@ -2,12 +2,11 @@
 
 import pytest
 
-from moot.modules.research.application.valuation_modeler import (
+from moot.modules.research.application.valuation_modeler.appraisal import growth_average, margin_trend
+from moot.modules.research.application.valuation_modeler.models import (
     find_usual,
     graham_value,
-    growth_average,
     implied_value,
-    margin_trend,
     on_todays_shares,
     peg,
     percentile,

@@ -82,7 +82,7 @@ def cite(
     snapshot: Snapshot,
     origin: Fact | Cited,
     *,
-    origins: Mapping[str, Fact] | None = None,
+    origins: Mapping[str, Fact | Cited] | None = None,
     labels: Sequence[str] | None = None,
 ) -> list[Evidence]:
     """Every measurement of `snapshot`, as `<expert>.<field>`; members of a series are told apart by `labels`.
