@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         SessionPage,
     )
     from moot.modules.coordinator.container import CoordinatorContainer, Neighbours
+    from moot.modules.evaluation.container import EvaluationContainer
     from moot.modules.governance.application.circuit_breaker import Breakers
     from moot.modules.governance.application.coordinator_agent import Escalation
     from moot.modules.governance.container import GovernanceContainer
@@ -182,6 +183,14 @@ class Moot(Desk):
         access = access_service(self.database, self._clock)
         self._opened_later.push_async_callback(access.finish)
         return access
+
+    @cached_property
+    def evaluation(self) -> EvaluationContainer:
+        from moot.modules.evaluation.container import EvaluationContainer
+
+        return EvaluationContainer(
+            self.market_data, self.llm_platform, self.settings.judge_quorum, self._clock
+        )
 
     @cached_property
     def database_tool(self) -> DatabaseTool:

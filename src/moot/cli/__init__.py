@@ -28,6 +28,7 @@ COMMANDS = {
     "contest": "contest",
     "ask": "ask",
     "decide": "decide",
+    "evaluate": "evaluate",
     "serve": "server",
     "doctor": "upkeep",
     "llm": "llm",

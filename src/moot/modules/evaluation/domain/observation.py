@@ -1,0 +1,105 @@
+"""What was said of a company at a moment, and what came of it."""
+
+from collections.abc import Sequence
+from datetime import date, datetime
+from pathlib import Path
+from typing import Literal, Protocol
+
+from pydantic import BaseModel
+
+from moot.shared.domain.errors import InvalidInput
+from moot.shared.domain.experts import EXPERT_TEXTS
+from moot.shared.domain.facts import DailyBar
+from moot.shared.domain.messages import Catalogue
+from moot.shared.domain.symbol import Market, Symbol
+
+SAY = Catalogue(EXPERT_TEXTS, Path(__file__).parent / "texts")
+
+Horizon = Literal[5, 20, 60]
+HORIZONS: tuple[Horizon, ...] = (5, 20, 60)
+"""In sessions, as claims count them."""
+Action = Literal["BUY", "HOLD", "SELL"]
+SIDES: dict[Action, int] = {"BUY": 1, "HOLD": 0, "SELL": -1}
+
+
+class Frozen(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
+    """As it is written to JSON."""
+
+
+class View(Frozen):
+    """What an expert concludes; `stance` runs from -1 (bear) to 1 (bull)."""
+
+    signal: str
+    stance: float
+    confidence: float
+
+
+class Said(Frozen):
+    """A claim. `pull` is as it was made, for (+) or against (-), `settled` what the argument left of it; `figure` is
+    the evidence it rests on first, `value` what that says, if it is a number.
+    """
+
+    id: str
+    kind: str
+    pull: float
+    settled: float
+    horizon: Horizon
+    figure: str
+    value: float | None
+
+
+class Deliberation(Frozen):
+    """What the whole desk makes of a company at a moment, by rule.
+
+    `leans`: where the argument leads, from -1 (do not buy) to 1 (do), by who is heard (see `Hearing`); `unargued` is
+    the mean stance of the experts, without any argument. `figures` are the numbers claims may rest on.
+    """
+
+    views: dict[str, View]
+    failures: dict[str, str]
+    claims: list[Said] = []
+    leans: dict[str, float] = {}
+    unargued: float | None = None
+    action: Action | None = None
+    confidence: float | None = None
+    reason: str = ""
+    figures: dict[str, float] = {}
+
+
+class Outcome(Frozen):
+    """Bought and sold on these days; `excess` is over the mean of all that were looked at on the same day."""
+
+    bought: date
+    sold: date
+    gain: float
+    excess: float
+
+
+class Observation(Frozen):
+    symbol: str
+    day: date
+    said: Deliberation
+    came: dict[Horizon, Outcome]
+
+
+class Panel(Protocol):
+    async def deliberate(self, symbol: Symbol, as_of: datetime) -> Deliberation:
+        """All experts, the debate and the judge, by what was known at `as_of`; who fails says so."""
+
+
+class Prices(Protocol):
+    """Of a market, read past the experts: who deliberates never sees it."""
+
+    async def list_symbols(self, start: date, end: date) -> list[Symbol]:
+        """Everybody with bars in that time."""
+
+    def list_sessions(self, market: Market, start: date, end: date) -> list[date]: ...
+
+    async def read_bars(self, symbol: Symbol, start: date, end: date) -> Sequence[DailyBar]:
+        """Raw prices with their factors, oldest first; none where there are none."""
+
+
+class NothingToWalk(InvalidInput):
+    """No company, or no month, that could be looked at."""
+
+    code = "NOTHING_TO_WALK"
