@@ -89,7 +89,7 @@ async def test_a_result_tells_how_new_the_data_were(expert: str, used: dict[str,
 
 async def test_macro_runs_without_policy_news_and_says_so() -> None:
     found = await run("macro_intelligence", a_source(WithoutNews))
-    assert found["macro_environment"] == "Neutral (中性)"
+    assert found["macro_environment"] == "Favorable (有利)"
     assert found["macro_indicators"]["policy_events"] == []
     assert found["warnings"] == [NO_NEWS]
     assert found["data_until"] == {"macro": "2026-05-31"}

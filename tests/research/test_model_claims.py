@@ -226,14 +226,14 @@ async def test_a_model_may_contest_a_claim_of_the_rules_and_counts_through_it_al
     )
     report = await told(contested)
     (answer,) = by_model(report)
-    assert (answer.side, answer.contests, answer.strength) == ("neither", target.id, 0.4)
+    assert (answer.side, answer.contests, answer.strength) == ("neither", target.id, min(0.4, target.strength))
     (relation,) = [r for r in relate([target, answer]) if r.source == answer.id]
     assert (relation.target, relation.kind, relation.by) == (target.id, "attack", "llm")
     assert relation.why == answer.says
     before, after = (
         Weighing([target, *more], relate([target, *more]), frozenset(ExpertType)) for more in ([], [answer])
     )
-    assert after.strengths[target.id] == pytest.approx(before.strengths[target.id] * (1 - 0.4))
+    assert after.strengths[target.id] == pytest.approx(before.strengths[target.id] * (1 - answer.strength))
 
 
 @pytest.mark.parametrize("id_", ["technical.nothing", "valuation.pe", ""])
