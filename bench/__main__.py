@@ -19,6 +19,7 @@ from bench import (
     intake,
     lake,
     models,
+    real_session,
     sessions,
     start,
 )
@@ -137,6 +138,7 @@ PARTS: dict[str, Callable[[], Coroutine[None, None, list[Line]]]] = {
     "lake": lake.lines,
     "directory": directory.lines,
     "argument": argument.lines,
+    "real": real_session.lines,
 }
 
 

@@ -1,5 +1,6 @@
 """Point-in-time reads: the only door to market data. `as_of` has no default, and nothing later is seen."""
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -44,6 +45,7 @@ class MarketData:
     ) -> None:
         self._providers, self.calendar_of = providers, calendar_of
         self.directory = Directory(providers)
+        self._finding: dict[tuple[str, datetime], asyncio.Future[CrossSection]] = {}
 
     async def symbol(self, text: str) -> Symbol:
         """The share that a person means; refuses what means several or none."""
@@ -124,7 +126,16 @@ class MarketData:
         ]
 
     async def peers(self, symbol: Symbol, *, as_of: datetime) -> CrossSection:
-        """The company among those of its industry that were listed at `as_of`, by what was known then."""
+        """The company among those of its industry that were listed at `as_of`, by what was known then. What several
+        ask for at the same time is found once.
+        """
+        asked = (symbol.text, as_of)
+        if asked not in self._finding:
+            self._finding[asked] = asyncio.ensure_future(self._find_peers(symbol, as_of))
+            self._finding[asked].add_done_callback(lambda _: self._finding.pop(asked))
+        return await asyncio.shield(self._finding[asked])
+
+    async def _find_peers(self, symbol: Symbol, as_of: datetime) -> CrossSection:
         company, today = await self.company(symbol, as_of=as_of), symbol.local_date(as_of)
         listed = await self._provider(symbol).read(facts.COMPANIES, symbol.market.value)
         mates = [as_known(c, today) for c in listed if c.industry == company.industry and c.is_listed(today)]

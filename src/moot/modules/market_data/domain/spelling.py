@@ -3,7 +3,7 @@
 import re
 import tomllib
 import unicodedata
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ def bare_name(text: str) -> str:
     return after.sub("", before.sub("", name)) or name
 
 
+@lru_cache(maxsize=8192)
 def strip_marks(name: str) -> str:
     """A name as it is written, unless it carries such marks."""
     bare = bare_name(name)

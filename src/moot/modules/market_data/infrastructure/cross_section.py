@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Collection
+from datetime import UTC
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ def _scan(dataset: facts.Dataset[Any], files: list[Path], sight: Sight) -> pl.La
     if not files:
         return pl.LazyFrame(schema=schema)
     rows = pl.scan_parquet(files, schema=schema, missing_columns="insert", extra_columns="ignore", glob=False)
-    return rows.filter(pl.col("available_at") <= sight.as_of)
+    return rows.filter(pl.col("available_at") <= sight.as_of.astimezone(UTC))
 
 
 def _multiples(rows: pl.LazyFrame, sight: Sight) -> pl.LazyFrame:
