@@ -24,9 +24,9 @@ def a_desk(database: Database, hours: Any) -> Desk:  # noqa: F811
     return Desk(database, hours, rules.TestAPersonIsAsked.asks)
 
 
-def force(desk: Desk, name: str, *, before: Step | None = None, after: Step | None = None) -> None:
-    """Let something happen just before or after the store does `name`."""
-    real = getattr(desk.repository, name)
+def force(who: object, name: str, *, before: Step | None = None, after: Step | None = None) -> None:
+    """Let something happen just before or after somebody does `name`."""
+    real = getattr(who, name)
 
     async def forced(*arguments: Any) -> Any:
         if before:
@@ -36,7 +36,7 @@ def force(desk: Desk, name: str, *, before: Step | None = None, after: Step | No
             await after()
         return done
 
-    setattr(desk.repository, name, forced)
+    setattr(who, name, forced)
 
 
 async def ask(desk: Desk) -> UUID:
@@ -73,7 +73,7 @@ async def test_a_heartbeat_that_comes_late_does_not_hold_what_was_let_go(databas
         lease = held.first()
         await desk.repository.renew(lease.owner, [await the_session(desk)], lease.expires_at)
 
-    force(desk, moment, after=beat)
+    force(desk.repository, moment, after=beat)
     session_id = await ask(desk)
     await approve(desk)
     woken = desk.sessions._runs[session_id]
@@ -83,7 +83,7 @@ async def test_a_heartbeat_that_comes_late_does_not_hold_what_was_let_go(databas
 
 async def test_an_answer_before_the_session_has_stopped_for_it_is_heard(database: Database, hours):  # noqa: F811
     desk = a_desk(database, hours)
-    force(desk, "pause", before=lambda: approve(desk))
+    force(desk.repository, "pause", before=lambda: approve(desk))
     session_id = await ask(desk)
     await rest(desk)
     assert (await desk.session(session_id)).verdict_status == "judged"
@@ -100,8 +100,8 @@ async def test_and_one_while_its_run_has_still_to_end(database: Database, hours)
         await asyncio.wait_for(woken.wait(), PATIENCE)
 
     answering: list[asyncio.Task[None]] = []
-    force(desk, "wake", after=note)
-    force(desk, "pause", after=answer)
+    force(desk.repository, "wake", after=note)
+    force(desk.repository, "pause", after=answer)
     session_id = await ask(desk)
     await asyncio.gather(*answering)
     await rest(desk)
@@ -119,6 +119,13 @@ async def test_an_answer_nobody_could_be_told_of_is_found_by_whoever_comes_back(
     assert result.verdict_status == "judged"
 
 
+async def test_an_answer_while_somebody_looks_what_is_waited_for_is_no_reason_to_refuse(database, hours):  # noqa: F811
+    desk = a_desk(database, hours)
+    session_id = await ask(desk)
+    force(desk.sessions._policy, "waits_for", before=lambda: approve(desk))
+    assert (await desk.sessions.outcome(session_id, WORKSPACE)).verdict_status == "judged"
+
+
 async def fail(*_: Any) -> bool:
     raise Unavailable("the database is restarted")
 
@@ -133,7 +140,7 @@ async def test_of_two_that_are_woken_one_goes_on_and_the_other_ends_quietly(data
 
     ended: list[Any] = []
     session_id = await ask(asked)
-    force(asked, "acquire", before=look_after)
+    force(asked.repository, "acquire", before=look_after)
     await approve(asked)
     woken = asked.sessions._runs[session_id]
     result = await asked.sessions.outcome(session_id, WORKSPACE)

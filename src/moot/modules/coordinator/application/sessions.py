@@ -117,10 +117,10 @@ class Sessions:
         session = await self._repository.require_session(session_id, workspace)
         if session.ended:
             raise SessionEnded(session_id, session.status)
-        if session_id in self:
-            raise SessionHeld(session_id)
         if session.status == "waiting":
             await self._require_answered(session)
+        if session_id in self:
+            raise SessionHeld(session_id)
         return await self._carry_on(session_id, watch).result()
 
     async def wake(self, session_id: UUID) -> None:
@@ -259,9 +259,9 @@ class Sessions:
 
     async def _require_answered(self, session: ResearchSession) -> None:
         """Wake a session whose answer is there, but could not be told. Raises `SessionWaiting` for any other."""
-        needed = await self._policy.waits_for(session.id, session.workspace_id)
-        if needed is not None or not await self._repository.wake(session.id):
+        if needed := await self._policy.waits_for(session.id, session.workspace_id):
             raise SessionWaiting(session.id, needed)
+        await self._repository.wake(session.id)
 
     async def _research(self, run: Run) -> ResearchResult:
         with ExitStack() as suspicion:
