@@ -214,14 +214,8 @@ def move_each(
 
 def _move(base: float, bears: tuple[Links, Links], strengths: Mapping[str, float]) -> float:
     support, attack = bears
-    return influence(base, _press(support, strengths), _press(attack, strengths))
-
-
-def _press(links: Links, strengths: Mapping[str, float]) -> float:
-    """`accrue` of what comes through, without a list where there are few: most claims are borne on by one or two."""
-    if len(links) > COMMUTING:
-        return accrue([weight * strengths[source] for source, weight in links])
-    left = 1.0
-    for source, weight in links:
-        left *= 1 - weight * strengths[source]
-    return 1 - left
+    return influence(
+        base,
+        accrue([weight * strengths[source] for source, weight in support]) if support else 0.0,
+        accrue([weight * strengths[source] for source, weight in attack]) if attack else 0.0,
+    )
