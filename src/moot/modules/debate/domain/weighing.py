@@ -20,10 +20,10 @@ DOUBT_OF_A_SILENT_EXPERT = 1 / len(ExpertType)
 """All that it could have said: no set of voices is bolder than the panel they are of."""
 STILL = 1e-12
 MOST_PASSES = 500
-COMMUTING = 2
-"""Factors whose product is the same to the bit in any order; more are sorted."""
 CALM_PASSES = 50
 """Passes after which a circle of claims that does not come to rest is damped."""
+COMMUTING = 2
+"""Factors whose product is the same to the bit in any order; more are sorted."""
 
 Dimension = tuple[ExpertType, str]
 DIMENSIONS: tuple[Dimension, ...] = tuple(
