@@ -19,10 +19,10 @@ NEUTRAL_BAND = 0.2
 """Conviction below which nobody should act, so that it is no direction."""
 STILL = 1e-12
 MOST_PASSES = 500
-COMMUTING = 2
-"""Factors whose product is the same to the bit in any order; more are sorted."""
 CALM_PASSES = 50
 """Passes after which a circle of claims that does not come to rest is damped."""
+COMMUTING = 2
+"""Factors whose product is the same to the bit in any order; more are sorted."""
 
 
 @dataclass(frozen=True)
@@ -216,14 +216,8 @@ def move_each(
 
 def _move(base: float, bears: tuple[Links, Links], strengths: Mapping[str, float]) -> float:
     support, attack = bears
-    return influence(base, _press(support, strengths), _press(attack, strengths))
-
-
-def _press(links: Links, strengths: Mapping[str, float]) -> float:
-    """`accrue` of what comes through, without a list where there are few: most claims are borne on by one or two."""
-    if len(links) > COMMUTING:
-        return accrue([weight * strengths[source] for source, weight in links])
-    left = 1.0
-    for source, weight in links:
-        left *= 1 - weight * strengths[source]
-    return 1 - left
+    return influence(
+        base,
+        accrue([weight * strengths[source] for source, weight in support]) if support else 0.0,
+        accrue([weight * strengths[source] for source, weight in attack]) if attack else 0.0,
+    )

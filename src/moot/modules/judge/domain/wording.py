@@ -211,15 +211,12 @@ def _market_risks(judge_input: JudgeInput, ruled: Decision) -> list[Message]:
 
 
 def bound(judge_input: JudgeInput, verdict: VerdictDTO) -> VerdictDTO:
-    """No purchase that risks more than it can win or is too small to open, whoever ruled it; where the rule would
-    have sold, that is still told.
-    """
+    """No purchase that risks more than it can win, whoever ruled it."""
     refusal = refuse_purchase(verdict.levels, verdict.position_percent) if verdict.action == "BUY" else None
     if refusal is None:
         return verdict
     was, locale = verdict.model_dump(mode="json"), judge_input.locale
-    departs = was["departs"] if verdict.departs and verdict.departs.action != "HOLD" else None
-    held = restate(was, was | {"action": "HOLD", "departs": departs}, locale)
+    held = restate(was, was | {"action": "HOLD", "departs": None}, locale)
     return VerdictDTO(**held | {"warnings": [*verdict.warnings, refusal.in_locale(locale)]})
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import get_args
 
 from moot.modules.judge.domain.levels import Action, levels_for
-from moot.modules.judge.domain.ruling import Decision, decide, size
+from moot.modules.judge.domain.ruling import SMALLEST, Decision, decide, size
 from moot.modules.judge.domain.verdict import Departure, JudgeInput, Ruling, Verdict
 from moot.modules.judge.domain.wording import name_gap, narrate, reason, warn, word_ruling
 from moot.modules.llm_platform.application.speaker import Brief, EngineChoice, Prompts, Speaker, Spoken
@@ -78,35 +78,35 @@ def _bind(spoken: Spoken[Ruling], judge_input: JudgeInput, by_rule: Verdict) -> 
     """A model is hardly surer than the argument, and buys no more than the formula; where it acts and the rule would
     not, the rule's word goes along.
     """
-    ruling, graph = spoken.answer, judge_input.argument
+    ruling, graph, levels = (
+        spoken.answer,
+        judge_input.argument,
+        levels_for(spoken.answer.action, judge_input.evidence),
+    )
     most = round((graph.confidence if graph else judge_input.confidence) + MOST_ABOVE_THE_ARGUMENT, 2)
-    held = min(ruling.confidence, most)
+    held, wanted, words = min(ruling.confidence, most), ruling.position_percent, {}
     cut = [] if held == ruling.confidence else [CASE("bounded", said=ruling.confidence, held=held)]
-    ruled, words = _resize(ruling, judge_input), {}
-    if ruled.position < ruling.position_percent:
-        cut.append(CASE("resized", said=ruling.position_percent, held=ruled.position))
-        words["entry_strategy"] = word_ruling(ruled)["entry_strategy"].in_locale(judge_input.locale)
+    sizing, position = size(judge_input, wanted) if ruling.action == "BUY" else (None, 0.0)
+    position = max(
+        position, min(SMALLEST, wanted)
+    )  # where the rule would not buy, a person is asked about the least
+    if position < wanted:
+        cut.append(CASE("resized", said=wanted, held=position))
+        words = {"entry_strategy": word_ruling(Decision("BUY", levels, position, sizing))["entry_strategy"]}
     departs = ruling.action not in (by_rule.action, "HOLD")
     return Verdict(
-        **ruling.model_dump(exclude={"risk_warnings", "confidence", "position_percent"}) | words,
+        **ruling.model_dump(exclude={"risk_warnings", "confidence", "position_percent", *words}),
+        **{name: said.in_locale(judge_input.locale) for name, said in words.items()},
         confidence=held,
-        position_percent=ruled.position,
-        sizing=ruled.sizing,
+        position_percent=position,
+        sizing=sizing,
         risk_warnings=[*ruling.risk_warnings, *name_gap(judge_input)],
-        levels=ruled.levels,
+        levels=levels,
         departs=Departure(**by_rule.model_dump(include={"action", "confidence"})) if departs else None,
         engine="llm",
         grounding=spoken.grounding,
         warnings=[*spoken.warnings, *(message.in_locale(judge_input.locale) for message in cut)],
     )
-
-
-def _resize(ruling: Ruling, judge_input: JudgeInput) -> Decision:
-    levels = levels_for(ruling.action, judge_input.evidence)
-    if ruling.action != "BUY":
-        return Decision(ruling.action, levels)
-    sizing, position = size(judge_input, ruling.position_percent)
-    return Decision("BUY", levels, position, sizing)
 
 
 def _case(judge_input: JudgeInput, exhibits: Exhibits | None) -> Message:
