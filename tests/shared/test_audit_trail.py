@@ -18,6 +18,7 @@ from moot.shared.infrastructure.redaction import REDACT
 from tests.fakes.clock import FixedClock
 
 NOW = datetime(2026, 6, 30, 10, 0, tzinfo=UTC)
+A_DIGEST = "8ea0a4ef59526d858c43e989619d9fe4ee128d271a0deb77173d92f69b59ced4"
 Touch = Callable[[Database, UUID], Awaitable[None]]
 
 
@@ -208,3 +209,39 @@ async def test_secrets_and_characters_a_database_refuses_never_reach_a_row(
     assert not [s for s in ("canary", "abc123", "abcdefgh", "\x00") if s in kept]
     assert "q=1" in kept
     assert (await verify(trail, session_id)).intact
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        *(f"https://x.example/?q=1&{name}=canary-1" for name in ("api_key", "api-key", "APIKEY", "key")),
+        *(f"see ?{name}=canary-1" for name in ("Access_Token", "accesstoken", "TOKEN", "secret")),
+        *(f"a;{name}=canary-1" for name in ("password", "Signature")),
+        *(f"{scheme} canary-1canary" for scheme in ("Bearer", "BASIC")),
+        *(f"{kind}-canary-1canary-1canary" for kind in ("sk", "pk", "RK")),
+        f"moot_abcdefgh_{'canary-1' * 5}abc",
+        "postgresql://somebody:canary-1@db.example/moot",
+        '{"api_key": "canary-1"}',
+    ],
+)
+def test_whatever_looks_like_a_secret_is_found_by_itself_and_deep_within_a_row(said):
+    assert "canary" not in REDACT.text(f"x = 1, {said}")
+    assert "canary" not in str(REDACT({"deep": [{"er": f"x = 1, {said}"}]}))
+
+
+def test_a_row_has_the_digest_it_always_had():
+    """Or every chain that is there would seem to be broken."""
+    row = {
+        "id": UUID(int=2**127 + 5),
+        "session_id": UUID(int=7),
+        "workspace_id": "default",
+        "created_at": datetime(2026, 1, 1, 2, 3, 4, 5, tzinfo=UTC),
+        "attempt": 3,
+        "request_digest": None,
+        "origin": "live",
+        "service_name": "一",
+        "operation": "daily",
+        "request_params": {"b": 1.0, "a": [1, 2.5, True, None, {"z": UUID(int=3)}, float("nan"), 2**60]},
+    }
+    assert EXTERNAL_CALL.digest(row) == A_DIGEST
+    assert EXTERNAL_CALL.digest({**row, "id": str(row["id"]), "attempt": 3.0}) == A_DIGEST
