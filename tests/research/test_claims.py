@@ -154,9 +154,11 @@ HOLDS: dict[str, Numbers] = {
     "technical.rsi.oversold": lambda n: n("rsi_value") <= 30,
     "technical.rsi.even": lambda n: 30 <= n("rsi_value") <= 70,
     "technical.rsi.overbought": lambda n: n("rsi_value") >= 70,
-    "technical.relative_strength.ahead": lambda n: min(leads(n)) >= 5,
-    "technical.relative_strength.level": lambda n: min(leads(n)) < 5 and max(leads(n)) > -5,
-    "technical.relative_strength.behind": lambda n: max(leads(n)) <= -5,
+    "technical.relative_strength.ahead": lambda n: min(leads(n)) > 0 and sum(leads(n)) >= 10,
+    "technical.relative_strength.level": lambda n: (
+        min(leads(n)) * max(leads(n)) <= 0 or abs(sum(leads(n))) < 10
+    ),
+    "technical.relative_strength.behind": lambda n: max(leads(n)) < 0 and sum(leads(n)) <= -10,
     "technical.obv.rising": lambda n: n("obv_change") > 0,
     "technical.obv.flat": lambda n: abs(n("obv_change")) <= 20,
     "technical.obv.falling": lambda n: n("obv_change") < 0,

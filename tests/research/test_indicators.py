@@ -1,6 +1,7 @@
 """Indicators: the conventions of Chinese platforms, None where there are too few bars, levels around the price."""
 
 import math
+import statistics
 from collections.abc import Sequence
 from itertools import pairwise
 from types import SimpleNamespace
@@ -75,6 +76,56 @@ class TestRsi:
         assert indicators([10.0] * 40).rsi_value is None
 
 
+class TestDirection:
+    def test_is_wilders(self) -> None:
+        """The moves up and down of 14 days, smoothed by a fourteenth, as a share of the true range."""
+        bars = bars_of(waves(60, 0.002), spread=0.02)
+        plus = minus = true = 0.0
+        for n, (a, b) in enumerate(pairwise(bars), start=1):
+            rise, fall = b.high - a.high, a.low - b.low
+            moved = (rise if rise > max(fall, 0) else 0.0, fall if fall > max(rise, 0) else 0.0)
+            reach = max(b.high, a.close) - min(b.low, a.close)
+            keep = 1.0 if n < 14 else 13 / 14
+            plus, minus, true = plus * keep + moved[0], minus * keep + moved[1], true * keep + reach
+        seen = seen_in(bars)
+        assert (seen.plus_di, seen.minus_di) == pytest.approx(
+            (100 * plus / true, 100 * minus / true), abs=1e-3
+        )
+
+
+class TestVolatility:
+    def test_is_the_deviation_of_daily_moves_by_the_year(self) -> None:
+        closes = waves(150, 0.002)
+        moves = [math.log(b / a) for a, b in pairwise(closes)]
+        seen = indicators(closes)
+        for name, n in (("volatility_20d", 20), ("volatility_60d", 60), ("volatility_1y", 149)):
+            expected = 100 * statistics.stdev(moves[-n:]) * math.sqrt(250)
+            assert getattr(seen, name) == pytest.approx(expected, abs=1e-3)
+
+    def test_half_a_year_of_sessions_is_no_year(self) -> None:
+        assert indicators(waves(120, 0.0)).volatility_1y is None
+        assert indicators(waves(60, 0.0)).volatility_60d is None
+        assert indicators(waves(61, 0.0)).volatility_60d
+
+
+class TestReturns:
+    def test_are_of_closes_so_many_sessions_apart(self) -> None:
+        closes = waves(100, 0.002)
+        seen = indicators(closes)
+        assert seen.return_20d == round(100 * (closes[-1] / closes[-21] - 1), 1)
+        assert seen.return_60d == round(100 * (closes[-1] / closes[-61] - 1), 1)
+        assert seen.return_since == bars_of(closes)[-61].trade_date
+
+
+class TestLiquidity:
+    def test_ten_million_are_sold_at_a_tenth_of_the_turnover_of_twenty_sessions(self) -> None:
+        seen = indicators([10.0] * 150, volume=2_000_000)
+        assert (seen.turnover_20d, seen.turnover_1y, seen.days_to_sell) == (2e7, 2e7, 5.0)
+
+    def test_what_is_not_traded_cannot_be_sold_in_any_number_of_days(self) -> None:
+        assert indicators([10.0] * 40, volume=0).days_to_sell is None
+
+
 class TestBollinger:
     def test_uses_the_population_deviation(self) -> None:
         closes = waves(40, 0.002)
@@ -132,6 +183,15 @@ class TestLevels:
         seen = indicators([30.0] * 20 + closes, spread=0.0)
         assert seen.current_price == 60
         assert seen.calculated_support_levels[:2] == [48, 40]
+        days = [bar.trade_date for bar in bars_of([30.0] * 20 + closes)]
+        newest = 20 + closes.index(40.0, 7) + 1  # the day after opened there
+        assert seen.support_days[:2] == [days[20 + closes.index(48)], days[newest]]
+
+    def test_each_level_is_the_low_or_the_high_of_its_day(self) -> None:
+        bars = bars_of(waves(240, 0.001))
+        on, seen = {bar.trade_date: bar for bar in bars}, seen_in(bars)
+        assert [round(on[day].low, 4) for day in seen.support_days] == seen.calculated_support_levels
+        assert [round(on[day].high, 4) for day in seen.resistance_days] == seen.calculated_resistance_levels
 
     def test_a_swing_within_half_the_average_range_of_the_price_is_noise(self) -> None:
         closes = [50.0] * 20 + [40, 44, 48, 52, 49.9, 50.1, 52, 51, 50.3, 50.2, 50.0]
@@ -148,6 +208,23 @@ class TestPatterns:
     def test_a_fall_that_turns_shows_a_golden_cross_and_a_breakout(self) -> None:
         seen = indicators([20 - n / 10 for n in range(40)] + [17.5, 19.0, 20.5])
         assert {"golden_cross", "breakout_20d_high"} <= set(seen.detected_patterns)
+        assert seen.detected_patterns == list(seen.pattern_days)
+
+    def test_a_cross_is_of_the_day_on_which_the_averages_changed_places(self) -> None:
+        closes = [20 - n / 10 for n in range(40)] + [17.5, 19.0, 20.5, 20.6]
+        days = [bar.trade_date for bar in bars_of(closes)]
+        above = [sum(closes[n - 4 : n + 1]) / 5 > sum(closes[n - 19 : n + 1]) / 20 for n in range(20, 44)]
+        crossed = days[20 + above.index(True)]
+        assert indicators(closes).pattern_days["golden_cross"] == [crossed]
+        assert crossed < days[-1]
+
+    def test_a_breakout_names_the_high_it_broke_and_engulfing_the_day_it_swallowed(self) -> None:
+        bars = bars_of([10.0] * 25 + [12.0] + [10.0] * 14 + [12.5])
+        assert seen_in(bars).pattern_days["breakout_20d_high"] == [bars[26].trade_date, bars[-1].trade_date]
+        falling = bars_of([10.0 - n / 100 for n in range(40)])
+        last = falling[-1].model_copy(update={"open": 9.5, "close": 9.9, "high": 10.0, "low": 9.4})
+        days = seen_in([*falling[:-1], last]).pattern_days["bullish_engulfing"]
+        assert days == [falling[-2].trade_date, last.trade_date]
 
     def test_a_rise_that_breaks_shows_a_death_cross_and_a_breakdown(self) -> None:
         seen = indicators([20 + n / 10 for n in range(40)] + [22.0, 20.5, 19.0])

@@ -34,7 +34,11 @@ ASIDE = 0.01
 TREND_ADX = 25
 """From here on, by Wilder, there is a trend."""
 
-SELLING_DAYS, PLAIN_COUNT = units.Unit("days", "days", 1), units.Unit("plain", "", 0)
+SELLING_DAYS, MILLION, COUNT = (
+    units.Unit("days", "days", 1),
+    units.Unit("million", "CNY", 0),
+    units.Unit("plain", "", 0),
+)
 Pattern = Literal[
     "golden_cross",
     "death_cross",
@@ -88,7 +92,7 @@ class TechnicalSnapshot(Snapshot):
     atr_value: Annotated[float, units.PRICE]
     turnover_20d: units.Amount
     turnover_1y: units.Amount = None
-    position: units.Amount = None
+    position: Annotated[float | None, MILLION] = None
     days_to_sell: Annotated[float | None, SELLING_DAYS] = None
     high_20d: Annotated[float, units.PRICE]
     low_20d: Annotated[float, units.PRICE]
@@ -116,7 +120,7 @@ class TechnicalSnapshot(Snapshot):
     industry_return_60d: units.Percent = None
     industry_excess_20d: units.Points = None
     industry_excess_60d: units.Points = None
-    peer_count: Annotated[int | None, PLAIN_COUNT] = None
+    peer_count: Annotated[int | None, COUNT] = None
     return_3m: units.Percent = None
     peer_return_3m: units.Percent = None
     peer_excess_3m: units.Points = None
@@ -150,12 +154,12 @@ class TechnicalSnapshot(Snapshot):
 
     @property
     def relative_strength(self) -> float | None:
-        """By what it leads both, or trails both; 0 where it leads one and trails the other."""
+        """By what it leads all it is compared with, or trails them, on average; 0 where it does neither."""
         leads = self.leads.values()
         if not leads or self.return_60d is None:
             return None
-        nearest = min(leads, key=abs)
-        return nearest if all(lead * nearest > 0 for lead in leads) else 0.0
+        agreed = min(leads) > 0 or max(leads) < 0
+        return sum(leads) / len(leads) if agreed else 0.0
 
     @property
     def room(self) -> float | None:
