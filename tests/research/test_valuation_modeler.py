@@ -71,7 +71,7 @@ async def test_after_a_bonus_issue_per_share_figures_are_restated_and_it_is_said
     before = valuations_of([*CHEAP[:-1], 25.0], pb=4.0)
     after = [day.model_copy(update={"total_mv": 8e9}) for day in before[-60:]]
     facts = FakeMarketFacts(history=[*before[:-60], *after], filed=healthy_reports())
-    for locale, said in ("zh-CN", "末的 2.50 亿股变为 4.00 亿股"), ("en-US", "to 400.00 million shares"):
+    for locale, said in ("zh-CN", "2.50 亿股变为 4.00 亿股"), ("en-US", "to 400.00 million shares"):
         report = await valuation(facts, locale)
         seen = report["valuation_indicators"]
         assert (seen["eps_ttm"], seen["bps"], seen["rebased"]) == (0.8, 5.0, True)
