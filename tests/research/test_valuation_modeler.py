@@ -5,14 +5,20 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from moot.modules.research.application.valuation_modeler import ValuationResult, case_for
+from moot.modules.research.application.valuation_modeler import (
+    ValuationModelerService,
+    ValuationResult,
+    against_models,
+    case_for,
+)
+from moot.modules.research.application.valuation_modeler.appraisal import Material, valuation_snapshot
 from moot.modules.research.application.valuation_modeler.models import Outlook, find_implied_roe, times_book
 from moot.modules.research.domain.sectors import Sector
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.messages import Locale
 from moot.shared.domain.peers import Peer
-from tests.fakes.research import TODAY, FakeMarketFacts, a_figure, a_report, valuations_of
-from tests.research.cases import healthy_reports, valuation
+from tests.fakes.research import CASE, TODAY, FakeMarketFacts, a_figure, a_report, valuations_of
+from tests.research.cases import healthy_reports, sources, valuation
 
 CHEAP = [20 + n % 30 for n in range(300)] + [15.87]
 MODELS = ("residual_value", "graham_intrinsic_val", "pe_implied_value", "pb_implied_value")
@@ -334,3 +340,23 @@ async def test_a_result_needs_evidence_risks_and_a_known_verdict() -> None:
     for change in ({"key_evidence": []}, {"risk_factors": []}, {"valuation_verdict": "Cheap"}):
         with pytest.raises(ValidationError):
             ValuationResult.model_validate(fields | change)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "refuted"),
+    [(5.0, 12.0, "Undervalued"), (25.0, 30.0, "Overvalued"), (5.0, 19.0, "Undervalued")],
+)
+def test_no_verdict_stands_that_the_price_refutes_whoever_gives_it(
+    low: float, high: float, refuted: str
+) -> None:
+    """Rules never do, and a model's answer is refused; the price is 20."""
+    facts = market(CHEAP)
+    snapshot = valuation_snapshot(CASE, Material(facts.history, facts.filed))
+    snapshot = snapshot.model_copy(update={"value_low": low, "value_high": high})
+    situations = [against_models(case, snapshot) for case in ("opportunity", "trap", "fair", "overvalued")]
+    assert {"Undervalued": "opportunity", "Overvalued": "overvalued"}[refuted] not in situations
+    service = ValuationModelerService(sources(facts))
+    for verdict in {"Undervalued", "Fair", "Overvalued"} - {refuted}:
+        assert service.check(snapshot, {"valuation_verdict": verdict}) == {"valuation_verdict": verdict}
+    with pytest.raises(ValidationError, match="valuation_verdict"):
+        service.check(snapshot, {"valuation_verdict": refuted})
