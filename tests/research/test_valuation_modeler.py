@@ -5,10 +5,20 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from moot.modules.research.application.valuation_modeler import ValuationResult, case_for
+from moot.modules.research.application.valuation_modeler import (
+    ValuationModelerService,
+    ValuationResult,
+    against_models,
+    case_for,
+)
+from moot.modules.research.application.valuation_modeler.appraisal import Material, valuation_snapshot
+from moot.modules.research.application.valuation_modeler.models import Outlook, find_implied_roe, times_book
+from moot.modules.research.domain.sectors import Sector
 from moot.shared.domain.errors import InvalidInput
-from tests.fakes.research import FakeMarketFacts, valuations_of
-from tests.research.cases import healthy_reports, valuation
+from moot.shared.domain.messages import Locale
+from moot.shared.domain.peers import Peer
+from tests.fakes.research import CASE, TODAY, FakeMarketFacts, a_figure, a_report, valuations_of
+from tests.research.cases import healthy_reports, sources, valuation
 
 CHEAP = [20 + n % 30 for n in range(300)] + [15.87]
 MODELS = ("residual_value", "graham_intrinsic_val", "pe_implied_value", "pb_implied_value")
@@ -33,6 +43,166 @@ def market(multiples: list[float] | None = None, growth: float = 1.2, **changes:
 )
 def test_price_decides_and_quality_tells_a_trap(price: float, quality: float, case: str) -> None:
     assert case_for(price, quality) == case
+
+
+def claims_of(report: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {claim["id"].removeprefix("valuation."): claim for claim in report["claims"]}
+
+
+@pytest.mark.parametrize(
+    ("days", "strength", "chinese", "english"),
+    [
+        (301, 0.25, "在最近 0.8 年中位于 0% 分位", "ranks at 0% within the last 0.8 years"),
+        (
+            100,
+            0.125,
+            "在仅有的 100 个交易日（不足一年，减半计分）中",
+            "within only 100 sessions, less than a year",
+        ),
+    ],
+)
+async def test_a_rank_names_its_window_and_counts_half_in_a_short_one(
+    days: int, strength: float, chinese: str, english: str
+) -> None:
+    claim = claims_of(await valuation(market(CHEAP[-days:])))["pe"]
+    assert claim["strength"] == strength
+    assert chinese in claim["says"]["zh-CN"]
+    assert english in claim["says"]["en-US"]
+
+
+async def test_a_short_past_has_no_usual_multiple_to_value_by() -> None:
+    seen = (await valuation(market(CHEAP[-100:])))["valuation_indicators"]
+    assert (seen["pe_implied_value"], seen["pb_implied_value"]) == (None, None)
+    assert (seen["value_low"], seen["value_high"]) == (
+        seen["residual_value"],
+        seen["graham_intrinsic_val"],
+    )
+
+
+def peers(*multiples: float | None) -> list[Peer]:
+    return [
+        Peer(symbol=f"90010{n}.DEMO", name="同行", pe_ttm=pe, pb=pe and abs(pe) / 5)
+        for n, pe in enumerate(multiples)
+    ]
+
+
+async def test_four_peers_with_a_profit_are_compared_with() -> None:
+    facts = market(CHEAP)
+    facts.industry = peers(20.0, 30.0, 40.0, 10.0, -15.0, None)
+    report = await valuation(facts)
+    seen, claim = report["valuation_indicators"], claims_of(report)["peer_pe"]
+    assert (seen["peer_pe_count"], seen["peer_pe_median"], seen["peer_pe_percentile"]) == (4, 25.0, 25)
+    assert (seen["peer_pb_count"], seen["peer_pb_median"]) == (5, 4.0)
+    assert claim["side"] == "for"
+    assert claim["says"]["en-US"] == (
+        "PE (TTM) of 15.87x lies above 25% of 4 peers (median 25.00x): on the cheap side of its industry."
+    )
+    assert not any("不作同行比较" in risk for risk in report["risk_factors"])
+
+
+async def test_three_peers_are_told_and_not_judged_by() -> None:
+    facts = market(CHEAP)
+    facts.industry = peers(20.0, 30.0, 40.0, -15.0)
+    report = await valuation(facts)
+    assert report["valuation_indicators"]["peer_pe_percentile"] is None
+    assert "peer_pe" not in claims_of(report)
+    assert "同行业中另有 3 家市盈率为正、4 家有市净率；不足四家的指标不作同行比较。" in report["risk_factors"]
+
+
+async def test_what_residual_income_assumes_is_told_and_its_table_is_evidence() -> None:
+    facts = market(CHEAP)
+    facts.figures = [a_figure("cgb_10y", 2.5, TODAY.replace(day=1)), a_figure("lpr_1y", 9.0, TODAY)]
+    report = await valuation(facts, "en-US")
+    seen = report["valuation_indicators"]
+    assert (seen["risk_free"], seen["cost_of_equity"], seen["assumed"]) == (2.5, 8.0, [])
+    assert seen["payout"] == round(2.0 * 15.87, 1)
+    outlook = Outlook(seen["residual_roe"] / 100, 0.08, seen["payout"] / 100)
+    assert seen["residual_roe"] == round(100 * 2.5 / 15.87, 2)
+    assert seen["residual_value"] == pytest.approx(20 / 2.5 * times_book(outlook), abs=0.005)
+    implied = find_implied_roe(2.5, outlook)
+    assert implied is not None
+    assert seen["implied_roe"] == round(100 * implied, 1)
+    table = {item["id"]: item for item in report["evidence"] if ".residual_table." in item["id"]}
+    assert [table[f"valuation.residual_table.{name}"]["value"] for name in seen["residual_cases"]] == (
+        seen["residual_table"]
+    )
+    assert seen["residual_table"][4] == seen["residual_value"]
+    assert seen["residual_cases"][4] == "8.00%_15y"
+    told = next(risk for risk in report["risk_factors"] if risk.startswith("What the value by residual"))
+    assert "8.00% (a ten-year government yield of 2.50% and a premium of 5.5%" in told
+    sources = {item["id"]: item["source"] for item in report["evidence"]}
+    assert sources["valuation.risk_free"] == "fake://macro/cgb_10y/2026-06"
+    assert sources["valuation.equity_premium"] == "assumption"
+
+
+async def test_what_is_not_known_is_taken_as_usual_and_said_to_be() -> None:
+    facts = market(CHEAP)
+    facts.history = [day.model_copy(update={"dv_ratio": None}) for day in facts.history]
+    report = await valuation(facts)
+    seen = report["valuation_indicators"]
+    assert seen["assumed"] == ["risk_free", "payout"]
+    told = next(risk for risk in report["risk_factors"] if risk.startswith("剩余收益估值的假设"))
+    assert "十年期国债收益率未知，按 3.00% 计" in told
+    assert "30.0%（未知，按惯例取值）" in told
+
+
+@pytest.fixture
+def cyclical(monkeypatch: pytest.MonkeyPatch) -> None:
+    sector = Sector(name="steel", cyclical=True)
+    monkeypatch.setattr("moot.modules.research.domain.facts.sector_of", lambda industry: sector)
+
+
+def over_years(*returns: float) -> FakeMarketFacts:
+    """A company whose full years, from 2025 back, had these returns on equity."""
+    years = [a_report(2025 - n, 4, roe_waa=roe, eps=1.0, bps=8.0) for n, roe in enumerate(returns)]
+    return FakeMarketFacts(history=valuations_of([20 + n % 30 for n in range(300)] + [4.0]), filed=years)
+
+
+@pytest.mark.usefixtures("cyclical")
+async def test_a_cyclical_company_is_valued_by_the_middle_of_its_years_and_not_by_a_peak() -> None:
+    report = await valuation(over_years(50.0, 8.0, 6.0, 10.0, 4.0))
+    seen, claims = report["valuation_indicators"], claims_of(report)
+    assert seen["residual_roe"] == seen["roe_middle"] == 8.0
+    assert seen["mid_cycle_pe"] == 25.0
+    assert claims.keys().isdisjoint({"pe", "peer_pe", "peg", "graham"})
+    assert claims["mid_cycle"]["kind"] == "valuation.mid_cycle.peak"
+    assert "2021-12-31 至 2025-12-31 的净资产收益率中位数 8.0%" in claims["mid_cycle"]["says"]["zh-CN"]
+    assert (seen["value_low"], seen["value_high"]) == tuple(
+        sorted((seen["residual_value"], seen["pb_implied_value"]))
+    )
+
+
+@pytest.mark.usefixtures("cyclical")
+async def test_two_years_are_no_cycle() -> None:
+    report = await valuation(over_years(50.0, 8.0))
+    assert report["valuation_indicators"]["residual_value"] is None
+    assert any(risk.startswith("没有按盈利计算的价值") for risk in report["risk_factors"])
+
+
+@pytest.mark.parametrize(
+    ("returns", "kind"),
+    [
+        ((9.0, 8.0, 10.0), "valuation.implied.above"),
+        ((40.0, 50.0, 60.0), "valuation.implied.below"),
+        ((5.0, 60.0, 8.0), "valuation.implied.within"),
+    ],
+)
+async def test_what_the_price_assumes_is_held_against_what_was_shown(
+    returns: tuple[float, ...], kind: str
+) -> None:
+    assert claims_of(await valuation(over_years(*returns)))["implied"]["kind"] == kind
+
+
+async def test_two_years_show_too_little_to_hold_a_price_against() -> None:
+    assert "implied" not in claims_of(await valuation(over_years(9.0, 8.0)))
+
+
+@pytest.mark.parametrize("locale", ["zh-CN", "en-US"])
+async def test_the_books_only_qualify_the_price(locale: Locale) -> None:
+    report = await valuation(market(CHEAP, roe_waa=1.0, debt_to_assets=90.0), locale)
+    quality = [claim["strength"] for claim in report["claims"] if claim["dimension"] == "quality"]
+    assert len(quality) >= 4
+    assert max(quality) <= 0.125
 
 
 async def test_a_low_multiple_on_good_books_is_an_opportunity() -> None:
@@ -71,7 +241,7 @@ async def test_after_a_bonus_issue_per_share_figures_are_restated_and_it_is_said
     before = valuations_of([*CHEAP[:-1], 25.0], pb=4.0)
     after = [day.model_copy(update={"total_mv": 8e9}) for day in before[-60:]]
     facts = FakeMarketFacts(history=[*before[:-60], *after], filed=healthy_reports())
-    for locale, said in ("zh-CN", "末的 2.50 亿股变为 4.00 亿股"), ("en-US", "to 400.00 million shares"):
+    for locale, said in ("zh-CN", "2.50 亿股变为 4.00 亿股"), ("en-US", "to 400.00 million shares"):
         report = await valuation(facts, locale)
         seen = report["valuation_indicators"]
         assert (seen["eps_ttm"], seen["bps"], seen["rebased"]) == (0.8, 5.0, True)
@@ -170,3 +340,23 @@ async def test_a_result_needs_evidence_risks_and_a_known_verdict() -> None:
     for change in ({"key_evidence": []}, {"risk_factors": []}, {"valuation_verdict": "Cheap"}):
         with pytest.raises(ValidationError):
             ValuationResult.model_validate(fields | change)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "refuted"),
+    [(5.0, 12.0, "Undervalued"), (25.0, 30.0, "Overvalued"), (5.0, 19.0, "Undervalued")],
+)
+def test_no_verdict_stands_that_the_price_refutes_whoever_gives_it(
+    low: float, high: float, refuted: str
+) -> None:
+    """Rules never do, and a model's answer is refused; the price is 20."""
+    facts = market(CHEAP)
+    snapshot = valuation_snapshot(CASE, Material(facts.history, facts.filed))
+    snapshot = snapshot.model_copy(update={"value_low": low, "value_high": high})
+    situations = [against_models(case, snapshot) for case in ("opportunity", "trap", "fair", "overvalued")]
+    assert {"Undervalued": "opportunity", "Overvalued": "overvalued"}[refuted] not in situations
+    service = ValuationModelerService(sources(facts))
+    for verdict in {"Undervalued", "Fair", "Overvalued"} - {refuted}:
+        assert service.check(snapshot, {"valuation_verdict": verdict}) == {"valuation_verdict": verdict}
+    with pytest.raises(ValidationError, match="valuation_verdict"):
+        service.check(snapshot, {"valuation_verdict": refuted})

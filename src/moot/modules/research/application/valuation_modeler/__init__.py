@@ -75,7 +75,7 @@ CLEAR_AT = 0.5
 POOR_AT = -0.3
 MOST_EVIDENCE, MOST_TOLD = 6, 8
 
-Situation = Literal["opportunity", "trap", "fair", "overvalued", "above", "below"]
+Situation = Literal["opportunity", "trap", "fair", "overvalued", "above", "below", "unclear"]
 VERDICTS: dict[Situation, ValuationVerdict] = {"opportunity": "Undervalued", "overvalued": "Overvalued"}
 
 
@@ -88,11 +88,13 @@ def case_for(price: float, quality: float, at: float = CHEAP_AT) -> Situation:
 
 def against_models(case: Situation, s: ValuationSnapshot) -> Situation:
     """What is dearer than every model says is no bargain nor fair, what is cheaper than every model not dear."""
-    if not s.is_known or s.value_low is None or s.value_high is None:
+    if s.value_low is None or s.value_high is None:
         return case
     if case != "overvalued" and s.current_price > s.value_high:
         return "above"
-    return "below" if case in ("overvalued", "fair") and s.current_price < s.value_low else case
+    if case in ("overvalued", "fair") and s.current_price < s.value_low:
+        return "below"
+    return "unclear" if case == "fair" and not s.is_known else case
 
 
 def decide(s: ValuationSnapshot, card: Scorecard) -> tuple[Situation, Scorecard]:

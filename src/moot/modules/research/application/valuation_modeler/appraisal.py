@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
@@ -64,10 +65,10 @@ def valuation_snapshot(case: Case, material: Material) -> ValuationSnapshot:
         **(_place_among(material.peers) if material.peers else {}),
         **_quality(material.reports[:FINANCE_PERIODS], case.locale),
         **_per_share(material),
+        **_growth(today, material.reports),
         **_assume(today, material.bond),
         **_list_returns(material.reports),
     }
-    known |= _compare_with_growth(today, known, material.reports)
     known |= _residual_income(today, known, case.sector.cyclical)
     return ValuationSnapshot(
         trade=case.sector.trade,
@@ -155,41 +156,39 @@ def _clean(report: FinancialReport) -> FinancialReport:
 
 
 def _per_share(material: Material) -> Figures:
-    """On today's shares; that their count changed is said only where it did, and by as much."""
+    """On today's shares. That their count changed is said only where it did since the year reported began: what a
+    year earned is summed from reports on the shares of their own days.
+    """
     today, latest = material.today, material.reports[0]
     reported = {"eps_ttm": Periods(material.reports).trailing_year(latest, "eps"), "bps": latest.bps}
     multiples = {"eps_ttm": today.pe_ttm, "bps": today.pb}
     used = {n: models.on_todays_shares(reported[n], today.close, multiples[n]) for n in reported}
-    counts = [count_shares(day) for day in material.history if day.trade_date <= latest.period_end]
-    now, then = count_shares(today), counts[-1] if counts else None
-    moved = [told / own for n in used if (told := reported[n]) and (own := used[n]) and told != own]
-    times = 1.0 if then is None else now / then
-    explained = abs(times - 1) > SHARES_CHANGED and any(models.are_near(by, times) for by in moved)
+    restated = any(reported[n] not in (None, used[n]) for n in used)
+    begin = latest.period_end - timedelta(days=365)
+    first = next((day for day in reversed(material.history) if day.trade_date <= begin), material.history[0])
+    then, now = (day.shares or day.total_mv / day.close for day in (first, today))
+    changed = abs(now / then - 1) > SHARES_CHANGED
+    eps, bps = used["eps_ttm"], used["bps"]
+    graham = models.graham_value(eps, bps)
     return {
-        "eps_ttm": None if used["eps_ttm"] is None else round(used["eps_ttm"], 4),
-        "bps": used["bps"],
-        "rebased": explained,
-        "unmatched": bool(moved) and not explained,
+        "eps_ttm": None if eps is None else round(eps, 4),
+        "bps": bps,
+        "graham_intrinsic_val": graham,
+        "graham_safety_margin": models.safety_margin(graham, today.close),
+        "rebased": restated and changed,
+        "unmatched": restated and not changed,
+        "shares_since": first.trade_date,
         "shares_then": then,
         "shares_now": now,
     }
 
 
-def count_shares(day: DailyValuation) -> float:
-    return day.shares or day.total_mv / day.close
-
-
-def _compare_with_growth(
-    today: DailyValuation, known: Figures, reports: Sequence[FinancialReport]
-) -> Figures:
+def _growth(today: DailyValuation, reports: Sequence[FinancialReport]) -> Figures:
     growth, periods = growth_average(reports)
-    graham = models.graham_value(known["eps_ttm"], known["bps"])
     return {
         "growth_rate_avg": growth,
         "growth_periods": periods,
         "peg_ratio": models.peg(today.pe_ttm, growth),
-        "graham_intrinsic_val": graham,
-        "graham_safety_margin": models.safety_margin(graham, today.close),
     }
 
 

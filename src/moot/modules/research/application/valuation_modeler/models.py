@@ -67,11 +67,8 @@ def on_todays_shares(reported: float | None, price: float, multiple: float | Non
     if not multiple:
         return reported
     implied = price / multiple
-    return reported if reported is not None and are_near(reported, implied) else round(implied, 4)
-
-
-def are_near(a: float, b: float) -> bool:
-    return abs(a / b - 1) <= SHARE_BASIS_TOLERANCE
+    fits = reported is not None and abs(reported / implied - 1) <= SHARE_BASIS_TOLERANCE
+    return reported if fits else round(implied, 4)
 
 
 @dataclass(frozen=True)

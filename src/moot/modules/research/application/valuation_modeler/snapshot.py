@@ -32,8 +32,8 @@ class ValuationSnapshot(Snapshot):
     grow by it at first. `assumed` names what was not known and was taken as usual.
 
     `implausible` names reported fields that were out of all bounds and were therefore left out. `rebased` says that
-    per-share figures were brought onto `shares_now` from `shares_then`, the count at the end of the period reported;
-    `unmatched`, that they did not fit the market's multiples for another reason and were taken from these.
+    per-share figures were brought onto `shares_now` from `shares_then`, the count on `shares_since`; `unmatched`,
+    that they did not fit the market's multiples for another reason and were taken from these.
     """
 
     stock_name: str
@@ -112,6 +112,7 @@ class ValuationSnapshot(Snapshot):
     mid_cycle_pe: units.Times = None
     value_low: units.Price = None
     value_high: units.Price = None
+    shares_since: date
     shares_then: Shares
     shares_now: Shares
     rebased: bool
