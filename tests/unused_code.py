@@ -24,8 +24,9 @@ def is_field(item: Item) -> bool:
 
 def measured() -> Iterator[str]:
     for rules in Path("src").rglob("rules.toml"):
-        for table in tomllib.loads(rules.read_text(encoding="utf-8")).values():
-            yield from (rule["measure"] for rule in table.values())
+        tables = tomllib.loads(rules.read_text(encoding="utf-8"))
+        tables.pop("horizon", None)
+        yield from (rule["measure"] for table in tables.values() for rule in table.values())
 
 
 def main() -> int:

@@ -5,17 +5,20 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from moot.modules.research.domain.facts import Case
+from moot.modules.research.domain.facts import Case, F
 from moot.shared.domain.datasets import DataUntil
+from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.facts import (
     Company,
     DailyBar,
     DailyValuation,
+    Fact,
     FinancialReport,
     MacroObservation,
     NewsItem,
 )
 from moot.shared.domain.messages import Message
+from moot.shared.domain.peers import CrossSection
 from moot.shared.domain.symbol import Symbol
 
 SYMBOL = "900001.DEMO"
@@ -36,20 +39,23 @@ CASE = Case(Symbol.parse(SYMBOL), COMPANY, AS_OF, TODAY, "zh-CN")
 
 @dataclass
 class FakeMarketFacts:
-    """Knows one company; shows what was available at `as_of`."""
+    """Knows one company, `listed`; shows what was available at `as_of`."""
 
     daily: Sequence[DailyBar] = ()
     history: Sequence[DailyValuation] = ()
     filed: Sequence[FinancialReport] = ()
     figures: Sequence[MacroObservation] = ()
     published: Sequence[NewsItem] = ()
+    others: Sequence[Fact] = ()
+    among: CrossSection | None = None
     asked: list[datetime] = field(default_factory=list)
     newest: DataUntil = field(default_factory=dict)
     dropped: list[Message] = field(default_factory=list)
+    listed: Company = COMPANY
 
     async def company(self, symbol: Symbol, *, as_of: datetime) -> Company:
         self.asked.append(as_of)
-        return COMPANY
+        return self.listed
 
     async def daily_bars(self, symbol: Symbol, start: date, end: date, *, as_of: datetime) -> list[DailyBar]:
         return [b for b in self.daily if start <= b.trade_date <= end and b.available_at <= as_of]
@@ -69,6 +75,16 @@ class FakeMarketFacts:
 
     async def news(self, symbol: Symbol, days: int, *, as_of: datetime) -> list[NewsItem]:
         return [n for n in self.published if n.available_at <= as_of]
+
+    async def read(
+        self, kind: type[F], symbol: Symbol, *, as_of: datetime, start: date = date.min, end: date = date.max
+    ) -> list[F]:
+        return [fact for fact in self.others if isinstance(fact, kind) and fact.available_at <= as_of]
+
+    async def peers(self, symbol: Symbol, *, as_of: datetime) -> CrossSection:
+        if self.among is None:
+            raise Unavailable("no peers")
+        return self.among
 
 
 def evening(day: date) -> datetime:

@@ -1,5 +1,6 @@
 """The financial auditor: five dimensions, the score decides the signal, growth is never invented."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,7 +8,7 @@ from pydantic import ValidationError
 
 from moot.modules.research.application.financial_auditor import FinancialResult, signal_for
 from moot.shared.domain.errors import InvalidInput
-from tests.fakes.research import FakeMarketFacts, a_report
+from tests.fakes.research import COMPANY, FakeMarketFacts, a_report
 from tests.research.cases import financial, healthy_reports
 
 
@@ -89,7 +90,7 @@ async def test_series_are_evidence_by_quarter() -> None:
     known = {item["id"]: item["value"] for item in (await financial(market(), limit=2))["evidence"]}
     assert known["financial.profit_growth_series.2026Q1"] == 20.0
     assert known["financial.gross_margin_series.2025Q4"] == 46.0
-    assert not any(name.endswith("2025Q3") for name in known)
+    assert not any(name.endswith("_series.2025Q3") for name in known)
 
 
 async def test_growth_from_a_loss_is_missing_and_said_to_be() -> None:
@@ -99,15 +100,36 @@ async def test_growth_from_a_loss_is_missing_and_said_to_be() -> None:
     ]
     report = await financial(FakeMarketFacts(filed=reports))
     assert report["financial_indicators"]["profit_growth"] is None
-    assert "扣非净利增长" in report["narrative_report"].split("数据缺口：")[1]
+    assert "扣非净利润增长" in report["narrative_report"].split("数据缺口：")[1]
 
 
-async def test_a_bank_is_not_blamed_for_its_leverage() -> None:
-    industrial = dict.fromkeys(
-        ("current_ratio", "quick_ratio", "gross_margin", "invturn_days", "arturn_days")
+def of(industry: str, **changes: Any) -> FakeMarketFacts:
+    return replace(market(**changes), listed=COMPANY.model_copy(update={"industry": industry}))
+
+
+@pytest.mark.parametrize(
+    ("industry", "cushion", "missing"),
+    [
+        ("银行", "bank_equity", "拨备覆盖率、资本充足率"),
+        ("保险", "insurer_equity", "偿付能力充足率"),
+        ("证券", "broker_equity", "净资本"),
+    ],
+)
+async def test_a_financial_house_is_judged_by_its_own_rules(
+    industry: str, cushion: str, missing: str
+) -> None:
+    report = await financial(of(industry, debt_to_assets=92.0))
+    rules = {claim["id"].partition(".")[2] for claim in report["claims"]}
+    assert cushion in rules
+    assert rules.isdisjoint(
+        ("leverage", "cash_backing", "turnover", "inventory", "receivables", "margin", "liquidity", "altman")
     )
-    report = await financial(market(**industrial, debt_to_assets=92.0))
-    assert not any("资产负债率" in risk for risk in report["key_risks"])
+    assert missing in report["narrative_report"].split("数据缺口：")[1]
+    efficiency = report["dimension_analyses"][1]
+    assert "不作评判" in efficiency["assessment"]
+    assert (efficiency["score"], efficiency["key_findings"]) == (50, [])
+    others = [d["score"] for d in report["dimension_analyses"] if d is not efficiency]
+    assert report["financial_score"] == round(sum(others) / 4)
 
 
 async def test_cash_flow_against_a_loss_is_no_sign_of_quality() -> None:
