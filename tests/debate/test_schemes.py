@@ -26,6 +26,7 @@ def kinds() -> dict[str, str]:
     for expert in ExpertType:
         file = EXPERTS / expert / "rules.toml"
         tables = tomllib.loads(file.read_text("utf-8")) if file.exists() else {}
+        tables.pop("horizon", None)
         for name, rule in (item for rules in tables.values() for item in rules.items()):
             known |= {f"{expert.prefix}.{name}.{says}": SIDES[sign(p)] for _, p, says in rule["bands"]}
     told = tomllib.loads(Path(events.__file__).with_name("events.toml").read_text("utf-8"))

@@ -75,13 +75,11 @@ class Books:
 
     def trailing(self, line: str, quarter: int) -> float | None:
         """A flow over four quarters: this year so far, plus last year, less last year so far."""
-        parts = [self.at(line, quarter)]
-        if quarter % 4 != 3:
-            parts += [self.at(line, last_full_year(quarter)), self.at(line, quarter - 4)]
-        now, *rest = parts
-        if now is None or None in rest:
-            return None
-        return now + rest[0] - rest[1] if rest else now  # type: ignore[operator]
+        now = self.at(line, quarter)
+        if quarter % 4 == 3 or now is None:
+            return now
+        full, part = self.at(line, last_full_year(quarter)), self.at(line, quarter - 4)
+        return None if full is None or part is None else now + full - part
 
     def year(self, line: str, quarter: int) -> float | None:
         """As a year's accounts tell it: a flow over four quarters, a balance at their end."""

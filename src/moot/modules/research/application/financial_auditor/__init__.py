@@ -107,8 +107,7 @@ class FinancialAuditorService(ExpertService[FinancialSnapshot, FinancialResult])
         return replace(card, findings=(*named, *_untold(snapshot.trade, say)))
 
     def conclude(self, snapshot: FinancialSnapshot, card: Scorecard, say: Voice) -> FinancialResult:
-        marks = (card.of(dimension).score_100 for dimension in FinancialDimension)
-        score = round(fmean(mark for mark in marks if mark is not None))  # each dimension counts alike
+        score = _weigh(card)
         signal = signal_for(score)
         stance = self.expert.stances[signal]
         say = card.with_extremes(FinancialDimension, say).also(score=score)
@@ -153,6 +152,13 @@ class FinancialAuditorService(ExpertService[FinancialSnapshot, FinancialResult])
             self._facts.daily_valuations(case.symbol, start, case.today, as_of=case.as_of)
         )
         return days[-1] if days else None
+
+
+def _weigh(card: Scorecard) -> int:
+    """Each dimension counts by how much of it could be looked at: alike where the data are complete."""
+    parts = [card.of(dimension) for dimension in FinancialDimension]
+    marks = {part: mark for part in parts if (mark := part.score_100) is not None}
+    return round(fmean(marks.values(), [part.completeness for part in marks]))
 
 
 def _cite(

@@ -1,6 +1,6 @@
 """The published scores of a company's accounts, as the auditor's snapshot tells them."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from moot.modules.research.domain import accounting_scores as published
@@ -44,9 +44,14 @@ def score_accounts(sector: Sector, books: Books, now: int, market_value: float |
         return {name: compute(formula, find) for name, formula in formulas.items()}
 
     years = {quarter: compute_all(quarter) for quarter in dict.fromkeys((now, last_full_year(now)))}
-    best = max(years, key=lambda quarter: sum(score.value is not None for score in years[quarter].values()))
+    best = max(years, key=lambda quarter: _allow(years[quarter].values()))
     before = compute(published.cash_cycle, lambda line, back: books.year(line, best - 4 * back - 4))
     return {"scored_period": name_quarter(best), **_tell(years[best], altman, before.value)}
+
+
+def _allow(scores: Collection[Score]) -> tuple[int, int]:
+    """How many there are, and how little those lack that are not."""
+    return sum(score.value is not None for score in scores), -sum(len(score.lacking) for score in scores)
 
 
 def _tell(scores: Mapping[str, Score], altman: Altman, cycle_before: float | None) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import date
-from statistics import pstdev
+from statistics import fmean, pstdev
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -117,6 +117,14 @@ class FinancialSnapshot(Snapshot, Figures):
     cash_cycle_parts: Annotated[dict[str, float], units.DAYS] = Field(default_factory=dict)
 
     @property
+    def roe_course(self) -> float | None:
+        return _course(self.roe_ttm, self.roe_ttm_before)
+
+    @property
+    def margin_course(self) -> float | None:
+        return _course(self.net_margin_ttm, self.net_margin_ttm_before)
+
+    @property
     def altman_place(self) -> float | None:
         """Below 0 in the zone of distress, from 1 on in the safe one: the two variants have limits of their own."""
         if self.altman_score is None or self.altman_distress is None or self.altman_safe is None:
@@ -139,8 +147,15 @@ class FinancialSnapshot(Snapshot, Figures):
             return INTO_LOSS
         if before <= 0:
             return OUT_OF_LOSS if low > 0 else None
-        changes = self.notice_change_low, self.notice_change_high
-        return None if None in changes else sum(changes) / 2  # type: ignore[arg-type]
+        changes = [
+            change for change in (self.notice_change_low, self.notice_change_high) if change is not None
+        ]
+        return fmean(changes) if changes else None
+
+
+def _course(now: float | None, before: float | None) -> float | None:
+    """By how much of itself a rate changed, in per cent; one below 1 % counts as that, lest a trifle seem much."""
+    return None if now is None or before is None else 100 * (now - before) / max(abs(before), 1.0)
 
 
 AS_REPORTED_SERIES = ("gross_margin", "roic", "fcff", "invturn_days", "arturn_days")
