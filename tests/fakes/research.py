@@ -39,24 +39,24 @@ CASE = Case(Symbol.parse(SYMBOL), COMPANY, AS_OF, TODAY, "zh-CN")
 
 @dataclass
 class FakeMarketFacts:
-    """Knows one company; shows what was available at `as_of`."""
+    """Knows one company, `listed`; shows what was available at `as_of`."""
 
     daily: Sequence[DailyBar] = ()
     history: Sequence[DailyValuation] = ()
     filed: Sequence[FinancialReport] = ()
     figures: Sequence[MacroObservation] = ()
     published: Sequence[NewsItem] = ()
-    firm: Company = COMPANY
     others: Sequence[Fact] = ()
     among: CrossSection | None = None
     industry: Sequence[Peer] = ()
     asked: list[datetime] = field(default_factory=list)
     newest: DataUntil = field(default_factory=dict)
     dropped: list[Message] = field(default_factory=list)
+    listed: Company = COMPANY
 
     async def company(self, symbol: Symbol, *, as_of: datetime) -> Company:
         self.asked.append(as_of)
-        return self.firm
+        return self.listed
 
     async def daily_bars(self, symbol: Symbol, start: date, end: date, *, as_of: datetime) -> list[DailyBar]:
         return [b for b in self.daily if start <= b.trade_date <= end and b.available_at <= as_of]

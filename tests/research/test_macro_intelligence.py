@@ -57,7 +57,7 @@ def in_industry(industry: str) -> Company:
 
 async def test_easy_money_and_a_strong_industry_are_favorable() -> None:
     report = await macro(
-        FakeMarketFacts(figures=friendly_figures(), published=[SUPPORT], firm=in_industry("全国地产"))
+        FakeMarketFacts(figures=friendly_figures(), published=[SUPPORT], listed=in_industry("全国地产"))
     )
     assert report["macro_environment"] == "Favorable (有利)"
     assert [d["dimension"] for d in report["dimension_analyses"]] == DIMENSIONS
@@ -76,7 +76,7 @@ async def test_what_helps_one_sector_hurts_another_and_hardly_touches_a_third() 
     """Lower rates: cheaper credit for a developer, a thinner margin for a bank."""
     said, sides = {}, {}
     for industry in ("全国地产", "银行", "白酒"):
-        report = await macro(FakeMarketFacts(figures=friendly_figures(), firm=in_industry(industry)), "en-US")
+        report = await macro(FakeMarketFacts(figures=friendly_figures(), listed=in_industry(industry)), "en-US")
         (claim,) = [claim for claim in report["claims"] if claim["id"] == "macro.lpr"]
         said[industry], sides[industry] = claim["says"]["en-US"], (claim["side"], claim["strength"])
         assert claim["horizon"] == 60
@@ -88,7 +88,7 @@ async def test_what_helps_one_sector_hurts_another_and_hardly_touches_a_third() 
 
 async def test_dimensions_without_data_have_no_vote() -> None:
     figures = [figure for figure in friendly_figures() if figure.series in ("lpr_1y", "pmi_manufacturing")]
-    report = await macro(FakeMarketFacts(figures=figures, firm=in_industry("工程机械")))
+    report = await macro(FakeMarketFacts(figures=figures, listed=in_industry("工程机械")))
     assert [d["score"] for d in report["dimension_analyses"]] == [100, 50, 100, 50]
     assert report["macro_environment"] == "Favorable (有利)"
 

@@ -114,6 +114,9 @@ def write_evidence(evidence: Iterable[Evidence]) -> str:
 
 
 def _members(field: str, value: Any, labels: Sequence[str] | None) -> Iterable[tuple[str, Any]]:
+    """A mapping names its own."""
+    if isinstance(value, dict):
+        return [(f"{field}.{name}", member) for name, member in value.items()]
     if not isinstance(value, list):
         return [(field, value)]
     names = labels or [str(n) for n in range(1, len(value) + 1)]

@@ -16,13 +16,15 @@ Factor = Literal["rates", "credit", "prices", "demand", "policy"]
 
 
 class Sector(BaseModel, frozen=True, extra="forbid"):
-    """`trade`: whose accounts it keeps. `cyclical`: one good year says little about the next. `exposure`, from -1 to
-    1: what lower rates, easier credit, higher producer prices, stronger demand and a helping policy do to it.
+    """`trade`: whose accounts it keeps. `cyclical`: one good year says little about the next. `manufacturer`: all of
+    its industries make goods. `exposure`, from -1 to 1: what lower rates, easier credit, higher producer prices,
+    stronger demand and a helping policy do to it.
     """
 
     name: str
     trade: Trade = "company"
     cyclical: bool = False
+    manufacturer: bool = False
     exposure: Mapping[Factor, float] = {}
     industries: tuple[str, ...] = ()
 

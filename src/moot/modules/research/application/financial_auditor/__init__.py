@@ -1,37 +1,36 @@
 """The financial auditor: its view of a company's reports, and how the books are graded by rule."""
 
-from collections.abc import Mapping, Sequence
-from datetime import date, datetime
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 from statistics import fmean
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
 from moot.modules.research.application.expert_service import ExpertService, judge_each
+from moot.modules.research.application.financial_auditor.snapshot import (
+    PERIODS_READ,
+    FinancialSnapshot,
+    financial_snapshot,
+    newest_notice,
+)
+from moot.modules.research.domain.books import quarter_number
 from moot.modules.research.domain.evidence import (
     Confidence,
     DimensionAnalysis,
     ExpertResult,
     Score,
-    Snapshot,
     cite,
 )
-from moot.modules.research.domain.facts import (
-    COMMON,
-    Case,
-    Periods,
-    annualise,
-    positive,
-    quarter_name,
-    ratio,
-    shares_of,
-)
-from moot.modules.research.domain.rubric import Scorecard, Voice
-from moot.shared.domain import units
+from moot.modules.research.domain.facts import COMMON, Case
+from moot.modules.research.domain.rubric import Finding, Scorecard, Voice, dimension_name
+from moot.modules.research.domain.sectors import Trade
+from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import ExpertType
-from moot.shared.domain.facts import Figures, FinancialReport
+from moot.shared.domain.facts import DailyValuation, EarningsNotice, Fact, FinancialReport, Statement
 from moot.shared.domain.messages import Catalogue, Locale, Message
 
 FinancialSignal = Literal["STRONG_BULLISH", "BULLISH", "NEUTRAL", "BEARISH", "STRONG_BEARISH"]
@@ -57,49 +56,6 @@ def signal_for(score: int) -> FinancialSignal:
     return next(signal for lowest, signal in SIGNAL_FROM.items() if score >= lowest)
 
 
-class FinancialSnapshot(Snapshot, Figures):
-    """The latest report, what follows from it and from the year before, and series with the newest first."""
-
-    symbol: str
-    stock_name: str
-    industry: str
-    report_period: str
-    announced_on: date
-
-    profit_dedt_ps: units.Price
-    deducted_share: units.Ratio
-    quality_ratio: units.Ratio
-    quality_ratio_ttm: units.Ratio
-    eps_ttm: units.Price
-    fcff_ttm: units.Amount
-    roic_annualised: units.Percent
-    roe_annualised: units.Percent
-    revenue_growth: units.Percent
-    profit_growth: units.Percent
-    profit_growth_before: units.Percent
-    gross_margin_change: units.Points
-    invturn_days_growth: units.Percent
-    arturn_days_growth: units.Percent
-    assets_turn_growth: units.Percent
-
-    quarter_list: list[str]
-    revenue_growth_series: Annotated[list[float | None], units.PERCENT]
-    profit_growth_series: Annotated[list[float | None], units.PERCENT]
-    gross_margin_series: Annotated[list[float | None], units.PERCENT]
-    roic_series: Annotated[list[float | None], units.PERCENT]
-    fcff_series: Annotated[list[float | None], units.AMOUNT]
-    invturn_days_series: Annotated[list[float | None], units.DAYS]
-    arturn_days_series: Annotated[list[float | None], units.DAYS]
-
-    @property
-    def leverage(self) -> float | None:
-        """Books without current assets are a bank's or an insurer's: its debts are its trade."""
-        return None if self.current_ratio is None else self.debt_to_assets
-
-
-AS_REPORTED_SERIES = ("gross_margin", "roic", "fcff", "invturn_days", "arturn_days")
-
-
 class FinancialResult(ExpertResult):
     financial_score: Score
     signal: FinancialSignal
@@ -110,52 +66,26 @@ class FinancialResult(ExpertResult):
     risk_warning: str
 
 
-def financial_snapshot(case: Case, reports: Sequence[FinancialReport], limit: int) -> FinancialSnapshot:
-    """`reports` are newest first and may reach further back than the `limit` periods that are shown."""
-    latest, shown = reports[0], reports[:limit]
-    periods = Periods(reports)
-    profit_growth = [periods.growth(report, "profit_dedt") for report in reports]
-    return FinancialSnapshot(
-        symbol=case.company.symbol,
-        stock_name=case.stock_name,
-        industry=case.industry,
-        report_period=quarter_name(latest.period_end),
-        announced_on=latest.announced_on,
-        **{name: getattr(latest, name) for name in Figures.model_fields},
-        **_derive(latest, periods),
-        profit_growth=profit_growth[0],
-        profit_growth_before=profit_growth[1] if len(reports) > 1 else None,
-        quarter_list=[quarter_name(report.period_end) for report in shown],
-        revenue_growth_series=[periods.revenue_growth(report) for report in shown],
-        profit_growth_series=profit_growth[:limit],
-        **{f"{name}_series": [getattr(report, name) for report in shown] for name in AS_REPORTED_SERIES},
-    )
-
-
-def _derive(latest: FinancialReport, periods: Periods) -> dict[str, float | None]:
-    deducted = ratio(latest.profit_dedt, shares_of(latest))
-    eps_ttm, ocfps_ttm = (periods.trailing_year(latest, field) for field in ("eps", "ocfps"))
-    return {
-        "profit_dedt_ps": deducted,
-        "deducted_share": ratio(deducted, positive(latest.eps)),
-        "quality_ratio": ratio(latest.ocfps, latest.eps),
-        "quality_ratio_ttm": ratio(ocfps_ttm, positive(eps_ttm)),
-        "eps_ttm": eps_ttm,
-        "fcff_ttm": periods.trailing_year(latest, "fcff"),
-        "roic_annualised": annualise(latest, "roic"),
-        "roe_annualised": annualise(latest, "roe_waa"),
-        "revenue_growth": periods.revenue_growth(latest),
-        "gross_margin_change": periods.change(latest, "gross_margin"),
-        "invturn_days_growth": periods.growth(latest, "invturn_days"),
-        "arturn_days_growth": periods.growth(latest, "arturn_days"),
-        "assets_turn_growth": periods.growth(latest, "assets_turn"),
-    }
-
-
 FOLDER = Path(__file__).parent
 SAY = Catalogue(COMMON, FOLDER)
 EARLIER_PERIODS = 4
 """Loaded beyond the asked ones, so that the oldest of them has its year-on-year."""
+PRICED_WITHIN = timedelta(days=30)
+TOLD_AHEAD = ("forecast", "express", "express_revenue")
+"""Rules on what few companies tell: where nothing was told, nothing is missing."""
+MOST_LACKING = 4
+UNTOLD: Mapping[Trade, Mapping[FinancialDimension, Sequence[str]]] = {
+    "bank": {
+        FinancialDimension.EARNINGS_QUALITY: ("interest_margin", "bad_loans", "provisions"),
+        FinancialDimension.SOLVENCY: ("capital_adequacy",),
+    },
+    "insurer": {
+        FinancialDimension.EARNINGS_QUALITY: ("combined_ratio", "embedded_value"),
+        FinancialDimension.SOLVENCY: ("solvency_ratio",),
+    },
+    "broker": {FinancialDimension.SOLVENCY: ("net_capital",)},
+}
+"""What one would judge a trade by, and no source of ours tells."""
 
 
 class FinancialAuditorService(ExpertService[FinancialSnapshot, FinancialResult]):
@@ -164,9 +94,20 @@ class FinancialAuditorService(ExpertService[FinancialSnapshot, FinancialResult])
     answer = judge_each(FinancialDimension, FinancialResult)
     shows = ("stock_name", "symbol", "industry", "report_period", "announced_on", "quarter_list")
 
+    def speak(self, snapshot: FinancialSnapshot, case: Case, locale: Locale) -> Voice:
+        say = super().speak(snapshot, case, locale)
+        basis, since = say(f"basis.{snapshot.profit_basis}"), say(f"since.{snapshot.notice_kind or 'report'}")
+        return say.also(profit_name=basis, since=since)
+
+    def mark(self, snapshot: FinancialSnapshot, say: Voice) -> Scorecard:
+        """What could not be judged is called by what it lacks, and what nobody tells is missing too."""
+        card = super().mark(snapshot, say)
+        due = (f for f in card.findings if f.points is not None or f.id not in TOLD_AHEAD)
+        named = (_name_lacking(finding, snapshot, say) for finding in due)
+        return replace(card, findings=(*named, *_untold(snapshot.trade, say)))
+
     def conclude(self, snapshot: FinancialSnapshot, card: Scorecard, say: Voice) -> FinancialResult:
-        marks = (card.of(dimension).score_100 for dimension in FinancialDimension)
-        score = round(fmean(mark for mark in marks if mark is not None))  # each dimension counts alike
+        score = _weigh(card)
         signal = signal_for(score)
         stance = self.expert.stances[signal]
         say = card.with_extremes(FinancialDimension, say).also(score=score)
@@ -176,7 +117,7 @@ class FinancialAuditorService(ExpertService[FinancialSnapshot, FinancialResult])
             signal=signal,
             confidence=card.confidence,
             summary_reasoning=card.summarise(say, conclusion, stance),
-            dimension_analyses=card.grade(FinancialDimension, say),
+            dimension_analyses=_grade(card, snapshot.trade, say),
             key_risks=[f.brief for f in card.on_side(-1)] or [say("no_cons")],
             risk_warning=risk,
             narrative_report=card.narrate(say, view=say(f"view.{signal}"), stance=stance),
@@ -192,12 +133,92 @@ class FinancialAuditorService(ExpertService[FinancialSnapshot, FinancialResult])
 
     async def run(self, symbol: str, limit: int = 5, *, as_of: datetime, locale: Locale) -> dict[str, Any]:
         case = await self._open(symbol, as_of, locale)
-        reports = await self._facts.financial_reports(case.symbol, limit + EARLIER_PERIODS, as_of=as_of)
+        wanted = max(limit + EARLIER_PERIODS, PERIODS_READ)
+        reports = await self._facts.financial_reports(case.symbol, wanted, as_of=as_of)
         if not reports:
             raise self._refusal(case, "no_reports")
-        snapshot = financial_snapshot(case, reports, limit)
-        evidence = cite(self.expert.prefix, snapshot, reports[0], labels=snapshot.quarter_list)
-        return await self._report(case, snapshot, evidence)
+        statements = await self._spare(self._facts.read(Statement, case.symbol, as_of=as_of))
+        notices = await self._spare(self._facts.read(EarningsNotice, case.symbol, as_of=as_of))
+        valued = await self._value(case) if statements and case.sector.manufacturer else None
+        snapshot = financial_snapshot(
+            case, reports, limit, statements, notices, market_value=valued.total_mv if valued else None
+        )
+        return await self._report(case, snapshot, _cite(snapshot, reports, statements, notices, valued))
+
+    async def _value(self, case: Case) -> DailyValuation | None:
+        """What the market paid last, for a score that goes by it."""
+        start = case.today - PRICED_WITHIN
+        days = await self._spare(
+            self._facts.daily_valuations(case.symbol, start, case.today, as_of=case.as_of)
+        )
+        return days[-1] if days else None
+
+
+def _weigh(card: Scorecard) -> int:
+    """Each dimension counts by how much of it could be looked at: alike where the data are complete."""
+    parts = [card.of(dimension) for dimension in FinancialDimension]
+    marks = {part: mark for part in parts if (mark := part.score_100) is not None}
+    return round(fmean(marks.values(), [part.completeness for part in marks]))
+
+
+def _cite(
+    snapshot: FinancialSnapshot,
+    reports: Sequence[FinancialReport],
+    statements: Sequence[Statement],
+    notices: Sequence[EarningsNotice],
+    valued: DailyValuation | None,
+) -> list[Evidence]:
+    """Scores come from the statements, and one of them from the market too; what was told ahead from the notice."""
+    notice = newest_notice(notices, quarter_number(reports[0]))
+    facts: dict[str, Fact | None] = {
+        **dict.fromkeys(SCORED, statements[-1] if statements else None),
+        **dict.fromkeys(("altman_score", "altman_parts"), valued or (statements[-1] if statements else None)),
+        **{name: notice for name in snapshot.units() if name.startswith("notice_")},
+    }
+    origins = {name: fact for name, fact in facts.items() if fact}
+    return cite(
+        FinancialAuditorService.expert.prefix,
+        snapshot,
+        reports[0],
+        origins=origins,
+        labels=snapshot.quarter_list,
+    )
+
+
+SCORED = (
+    *("piotroski_score", "piotroski_parts", "beneish_score", "beneish_parts", "accruals_share"),
+    *("accruals_parts", "cash_cycle", "cash_cycle_before", "cash_cycle_parts"),
+)
+
+
+def _name_lacking(finding: Finding, snapshot: FinancialSnapshot, say: Voice) -> Finding:
+    lines = snapshot.lacking.get(finding.id, ())
+    if not 0 < len(lines) <= MOST_LACKING:
+        return finding
+    named = say.list_names(say(f"line.{line}") for line in lines)
+    return replace(finding, name=say("lacks", name=finding.name, lines=named))
+
+
+def _untold(trade: Trade, say: Voice) -> Iterator[Finding]:
+    for dimension, names in UNTOLD.get(trade, {}).items():
+        for name in names:
+            yield Finding(say(f"untold.{name}"), say("no_data"), None, 1, dimension, name)
+
+
+def _grade(card: Scorecard, trade: Trade, say: Voice) -> list[DimensionAnalysis]:
+    """A dimension that nothing is asked about in that trade says so: its score is no judgement."""
+    asked = {finding.dimension for finding in card.findings}
+    return [
+        analysis
+        if analysis.dimension in asked
+        else analysis.model_copy(update={"assessment": _leave_out(analysis, trade, say)})
+        for analysis in card.grade(FinancialDimension, say)
+    ]
+
+
+def _leave_out(analysis: DimensionAnalysis, trade: Trade, say: Voice) -> str:
+    name = dimension_name(FinancialDimension(analysis.dimension), say)
+    return say("left_out", dimension=name, trade=say(f"trade.{trade}"), score=analysis.score)
 
 
 SERVICE = FinancialAuditorService

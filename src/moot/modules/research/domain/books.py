@@ -1,0 +1,130 @@
+"""A company's books by quarter: the lines of its statements and what its reports tell, over windows that compare.
+
+Flows run from the start of the year; here they are told of one quarter or of four. What lacks makes it None.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from moot.modules.research.domain.facts import shares_of
+from moot.shared.domain.facts import Filed, FinancialReport, Statement, quarter_of
+
+FLOWS = frozenset(
+    (
+        *("revenue", "cost_of_sales", "selling_expense", "admin_expense", "research_expense"),
+        *("finance_expense", "interest_expense", "operating_profit", "profit_before_tax", "income_tax"),
+        *("net_profit", "net_profit_parent", "operating_cash", "investing_cash", "financing_cash"),
+        *("capex", "depreciation", "cash_change"),
+    )
+)
+LINES = tuple(name for name in Statement.model_fields if name not in (*Filed.model_fields, "shares"))
+NIL_IF_BLANK = ("short_debt", "long_debt", "bonds", "minority_interest")
+"""Lines that a balance sheet leaves out where there is nothing to tell."""
+
+Column = Mapping[int, float]
+
+
+def quarter_number(filed: Filed) -> int:
+    year, quarter = quarter_of(filed.period_end)
+    return 4 * year + quarter - 1
+
+
+def name_quarter(number: int) -> str:
+    return f"{number // 4}Q{number % 4 + 1}"
+
+
+def last_full_year(number: int) -> int:
+    return number - (number + 1) % 4
+
+
+class Books:
+    """Lines by quarter. Beside those of the statements, `sales` and `profit` (the shareholders' own) are told alike
+    in all quarters, by whatever tells most of them; `roe` and `turnover` are as reported.
+    """
+
+    def __init__(self, reports: Sequence[FinancialReport], statements: Sequence[Statement]) -> None:
+        told = {name: _column(statements, name) for name in (*LINES, "shares")}
+        for name in NIL_IF_BLANK:
+            told[name] = dict.fromkeys(told["total_liabilities"], 0.0) | told[name]
+        known = {name: _column(reports, name) for name in REPORTED}
+        shares = told["shares"] or {quarter_number(r): n for r in reports if (n := shares_of(r))}
+        margin = {quarter: percent / 100 for quarter, percent in known["netprofit_margin"].items()}
+        implied = {q: p / margin[q] for q, p in known["net_profit"].items() if margin.get(q)}
+        profit = [known["net_profit"], told["net_profit_parent"], _times(known["eps"], shares)]
+        sales = [known["total_revenue"], told["revenue"], _times(known["total_revenue_ps"], shares), implied]
+        cash = [told["operating_cash"], known["n_cashflow_act"], _times(known["ocfps"], shares)]
+        assets = [told["total_assets"], known["total_assets"]]
+        self._columns: dict[str, Column] = {
+            **told,
+            "profit": _fullest(profit),
+            "sales": _fullest(sales),
+            "cash_earned": _fullest(cash),
+            "assets": _fullest(assets),
+            "roe": known["roe_waa"],
+            "turnover": known["assets_turn"],
+            "shares": shares,
+        }
+
+    def at(self, line: str, quarter: int) -> float | None:
+        """As told: a balance, or a flow from the start of the year."""
+        return self._columns[line].get(quarter)
+
+    def single(self, line: str, quarter: int) -> float | None:
+        """A flow in one quarter."""
+        now, before = self.at(line, quarter), self.at(line, quarter - 1) if quarter % 4 else 0.0
+        return None if now is None or before is None else now - before
+
+    def trailing(self, line: str, quarter: int) -> float | None:
+        """A flow over four quarters: this year so far, plus last year, less last year so far."""
+        now = self.at(line, quarter)
+        if quarter % 4 == 3 or now is None:
+            return now
+        full, part = self.at(line, last_full_year(quarter)), self.at(line, quarter - 4)
+        return None if full is None or part is None else now + full - part
+
+    def year(self, line: str, quarter: int) -> float | None:
+        """As a year's accounts tell it: a flow over four quarters, a balance at their end."""
+        return self.trailing(line, quarter) if line in FLOWS else self.at(line, quarter)
+
+    def growth(self, line: str, quarter: int) -> float | None:
+        """That of a flow from the start of the year, over the year before, in per cent."""
+        return grow(self.at(line, quarter), self.at(line, quarter - 4))
+
+    def margin(self, quarter: int) -> float | None:
+        """What was left of a hundred of sales over four quarters."""
+        return percent_of(self.trailing("profit", quarter), self.trailing("sales", quarter))
+
+
+REPORTED = (
+    *(
+        "net_profit",
+        "eps",
+        "total_revenue",
+        "total_revenue_ps",
+        "netprofit_margin",
+        "n_cashflow_act",
+        "ocfps",
+    ),
+    *("total_assets", "roe_waa", "assets_turn"),
+)
+
+
+def grow(now: float | None, base: float | None) -> float | None:
+    """In per cent; from a base of zero or less there is no growth."""
+    return None if now is None or base is None or base <= 0 else round(100 * (now / base - 1), 1)
+
+
+def percent_of(part: float | None, whole: float | None) -> float | None:
+    return None if part is None or not whole else round(100 * part / whole, 2)
+
+
+def _column(filed: Iterable[FinancialReport] | Iterable[Statement], name: str) -> dict[int, float]:
+    return {quarter_number(one): value for one in filed if (value := getattr(one, name)) is not None}
+
+
+def _times(column: Column, shares: Column) -> Column:
+    return {quarter: value * shares[quarter] for quarter, value in column.items() if quarter in shares}
+
+
+def _fullest(columns: Iterable[Column]) -> Column:
+    """One source for all quarters: what two tell of the same line is seldom the same number."""
+    return max(columns, key=len)
