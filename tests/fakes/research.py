@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from moot.modules.research.domain.facts import Case
 from moot.shared.domain.datasets import DataUntil
@@ -11,6 +11,7 @@ from moot.shared.domain.facts import (
     Company,
     DailyBar,
     DailyValuation,
+    Fact,
     FinancialReport,
     MacroObservation,
     NewsItem,
@@ -18,6 +19,7 @@ from moot.shared.domain.facts import (
 from moot.shared.domain.messages import Message
 from moot.shared.domain.symbol import Symbol
 
+F = TypeVar("F", bound=Fact)
 SYMBOL = "900001.DEMO"
 TODAY = date(2026, 6, 30)
 AS_OF = datetime(2026, 6, 30, 10, tzinfo=UTC)
@@ -43,6 +45,7 @@ class FakeMarketFacts:
     filed: Sequence[FinancialReport] = ()
     figures: Sequence[MacroObservation] = ()
     published: Sequence[NewsItem] = ()
+    deep: Sequence[Fact] = ()
     asked: list[datetime] = field(default_factory=list)
     newest: DataUntil = field(default_factory=dict)
     dropped: list[Message] = field(default_factory=list)
@@ -69,6 +72,19 @@ class FakeMarketFacts:
 
     async def news(self, symbol: Symbol, days: int, *, as_of: datetime) -> list[NewsItem]:
         return [n for n in self.published if n.available_at <= as_of]
+
+    async def read(
+        self,
+        kind: type[F],
+        symbol: Symbol,
+        *,
+        as_of: datetime,
+        start: date = date.min,
+        end: date = date.max,
+    ) -> list[F]:
+        every = (*self.daily, *self.filed, *self.deep)
+        found = [fact for fact in every if isinstance(fact, kind) and fact.available_at <= as_of]
+        return sorted(found, key=lambda fact: fact.event_time)
 
 
 def evening(day: date) -> datetime:
