@@ -106,9 +106,16 @@ async def test_an_old_series_of_macro_figures_is_told_with_the_result() -> None:
 
 
 async def test_the_detective_without_news_goes_by_what_was_disclosed_and_says_so() -> None:
-    found = await run("catalyst_detective", a_source(WithoutNews))
+    source = a_source(WithoutNews)
+    source.bars.clear()
+    found = await run("catalyst_detective", source)
     assert found["result"]["catalyst_assessment"] == "Neutral (中性)"
-    assert found["result"]["confidence_score"] < 0.3
+    assert found["result"]["confidence_score"] < 0.1
+    assert [claim["kind"] for claim in found["claims"]] == [
+        "catalyst.unlock.none",
+        "catalyst.results",
+        "catalyst.report_due.ahead",
+    ]
     assert found["warnings"] == [NO_NEWS]
 
 

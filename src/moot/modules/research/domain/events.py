@@ -7,7 +7,7 @@ from datetime import date, datetime
 from functools import cache, lru_cache
 from itertools import chain
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel
 
@@ -16,7 +16,7 @@ from moot.modules.research.domain.facts import SAY, Case, Cited
 from moot.shared.domain.claims import GRAVE_KINDS, Horizon
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import ExpertType
-from moot.shared.domain.facts import NewsItem
+from moot.shared.domain.facts import Fact, NewsItem
 from moot.shared.domain.messages import LOCALES, Locale
 
 WINDOW_DAYS = 90
@@ -141,32 +141,49 @@ def find_grave(news: Iterable[NewsItem]) -> dict[str, NewsItem]:
 
 
 def _read(item: NewsItem, category: Category, case: Case) -> Event:
-    published = case.symbol.local_date(item.available_at)
     text = f"{item.title} {item.title_en or ''}".lower()
-    weight = (category.weight or UNREAD_WEIGHT) * freshness(published, case)
     decided = not any(word in text for word in event_table().tentative)
-    return Event(
-        available_at=item.available_at,
-        source=item.source,
+    # news about a company is sorted by what happened, other news by whom it is about
+    topic = category.topic if item.symbol else "industry" if item.industry else "sentiment"
+    return make_event(
+        item,
+        category.model_copy(update={"topic": topic}),
+        case,
+        at=item.available_at,
+        weight=category.weight or UNREAD_WEIGHT,
+        titles=_titles(item),
         url=item.url,
         kind=item.kind,
-        published=published,
-        title=_titles(item)[case.locale],
-        titles=_titles(item),
-        # news about a company is sorted by what happened, other news by whom it is about
-        topic=category.topic if item.symbol else "industry" if item.industry else "sentiment",
-        category=category.id,
-        timeframe=category.timeframe,
-        horizon=category.horizon,
         probability=PROBABILITY[(item.kind != "news") + decided],
-        weight=round(weight, 2),
-        points=round(category.polarity * weight, 2),
     )
 
 
-def freshness(day: date, case: Case) -> float:
-    """What is left of the weight of something that happened then."""
-    return float(0.5 ** ((case.today - day).days / HALF_LIFE_DAYS))
+def make_event(
+    fact: Fact,
+    category: Category,
+    case: Case,
+    *,
+    at: datetime,
+    weight: float,
+    titles: dict[Locale, str],
+    **told: Any,
+) -> Event:
+    """Its weight is halved with every month since it happened."""
+    published = case.symbol.local_date(at)
+    left = weight * 0.5 ** ((case.today - published).days / HALF_LIFE_DAYS)
+    kind = category.model_dump(include={"topic", "timeframe", "horizon"})
+    origin = {"available_at": fact.available_at, "source": fact.source}
+    return Event(
+        **origin,
+        **kind,
+        **told,
+        published=published,
+        title=titles[case.locale],
+        titles=titles,
+        category=category.id,
+        weight=round(left, 2),
+        points=round(category.polarity * left, 2),
+    )
 
 
 def _titles(item: NewsItem) -> dict[Locale, str]:

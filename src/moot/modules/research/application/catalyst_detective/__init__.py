@@ -253,6 +253,7 @@ class CatalystDetectiveService(ReportedService[CatalystContext, CatalystResult])
         news = await self._spare(self._facts.news(case.symbol, WINDOW_DAYS, as_of=as_of))
         of_interest = [item for item in news if item.kind != "policy" or item.industry]
         found = await gather(self._facts, case)
+        until = {name: day for name, day in self._facts.newest.items() if name not in OCCASIONAL}
         known, evidence = await self._look(case, read_events(of_interest, case), found)
         context, read = await self._search(case, known)
         if not context.all_source_urls:
@@ -271,7 +272,7 @@ class CatalystDetectiveService(ReportedService[CatalystContext, CatalystResult])
             engine=opinion.engine,
             grounding=opinion.grounding,
             warnings=[*opinion.warnings, *self._remark(case), *without],
-            data_until={name: day for name, day in self._facts.newest.items() if name not in OCCASIONAL},
+            data_until=until,
         )
 
     async def _look(
@@ -283,7 +284,7 @@ class CatalystDetectiveService(ReportedService[CatalystContext, CatalystResult])
         events = count_once(headlines, read_facts(occurrences, case), measured)
         context = catalyst_context(case, events, **measured)
         told: Sequence[NewsItem] = ()
-        if context.events and tape.sums[1:]:
+        if context.positive_count + context.negative_count and tape.sums[1:]:
             with suppress(Unavailable):  # what is known of today does not wait for what is known of the past
                 told = await self._facts.news(case.symbol, HISTORY_DAYS, as_of=case.as_of)
         studies = make_studies(context.events, date_kinds(occurrences, told), tape)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from typing import Any
 
-from moot.modules.research.application.catalyst_detective.disclosed import FIGURES, Disclosed
+from moot.modules.research.application.catalyst_detective.disclosed import FIGURES, PART, Disclosed
 from moot.modules.research.application.expert_service import Reported, WebSearch
 from moot.modules.research.domain.event_study import Study
 from moot.modules.research.domain.events import WINDOW_DAYS, Event, tell_events
@@ -59,6 +59,7 @@ class CatalystContext(Reported):
     report_due: date | None = None
     report_period: date | None = None
     reaction_3d: units.Percent = None
+    reaction_times: units.Times = None
     reported_on: date | None = None
     reported: date | None = None
     adjusted: bool = False
@@ -123,14 +124,17 @@ def cite_context(expert: str, context: CatalystContext, found: Disclosed) -> lis
 def _cite_event(place: str, event: Event) -> list[Evidence]:
     """A fact by its figures, what others wrote by its title."""
     figures = event.figures.items()
-    cited = [evidence_of(event, f"{place}.{name}", value, FIGURES[name].symbol) for name, value in figures]
+    cited = [
+        evidence_of(event, f"{place}.{name}", value, FIGURES.get(name, PART).symbol)
+        for name, value in figures
+    ]
     return cited or [evidence_of(event, place, event.title)]
 
 
 STUDY_UNITS = {"n": "", "horizon": "sessions", "mean": "%", "low": "%", "high": "%", "level": "%"}
 CALENDAR = {"report": "report_due", "dividend": "ex_date", "unlock": "unlock_date"}
 ORIGINS: Mapping[str, type[Fact]] = {
-    "reaction_3d": DailyBar,
+    **dict.fromkeys(("reaction_3d", "reaction_times"), DailyBar),
     **dict.fromkeys(("report_due", "report_due_days"), FinancialReport),
     **dict.fromkeys(("ex_date", "dividend_ahead"), Dividend),
     **dict.fromkeys(("unlock_date", "unlock_ahead"), Unlock),

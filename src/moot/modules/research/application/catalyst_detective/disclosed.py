@@ -10,7 +10,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from moot.modules.research.domain.events import WINDOW_DAYS, Event, event_table, freshness
+from moot.modules.research.domain.events import WINDOW_DAYS, Event, event_table, make_event
 from moot.modules.research.domain.facts import COMMON, Case, MarketFacts
 from moot.modules.research.domain.rubric import show
 from moot.shared.domain import units
@@ -39,14 +39,9 @@ SESSIONS = 20
 """Over which balances and flows are compared."""
 MONTHS_AND_DAYS = {1: (4, 30), 2: (8, 31), 3: (10, 31), 4: (4, 30)}
 """By which the report of a quarter is due in China; the fourth's is the annual report, a year later."""
-FIGURES = {
-    "change_low": units.PERCENT,
-    "change_high": units.PERCENT,
-    "cash_per_ten": units.PRICE,
-    "of_price": units.Unit("percent", "%", 2),
-    "of_shares": units.Unit("percent", "%", 2),
-}
-"""What facts are told by."""
+FIGURES = {"cash_per_ten": units.PRICE}
+PART = units.Unit("percent", "%", 2)
+"""What a fact is told by is a part of something, unless it is named."""
 
 
 READ: Mapping[str, tuple[type[Fact], int]] = {
@@ -188,44 +183,30 @@ def count_once(
     plain = [fact for fact in facts if fact.figures or not any(_same(fact, other) for other in said)]
     figured = [fact for fact in plain if fact.figures]
     kept = [headline for headline in said if not any(_same(fact, headline) for fact in figured)]
-    return sorted([*plain, *kept], key=lambda event: event.available_at, reverse=True)
+    return sorted([*plain, *kept], key=lambda event: (event.published, event.available_at), reverse=True)
 
 
 def _same(fact: Event, other: Event) -> bool:
-    alike = fact.category == other.category or {fact.category, other.category} <= EARNINGS
-    return alike and abs((fact.published - other.published).days) <= SAME_DAYS
+    """Of what a period brought, whatever does not point the other way."""
+    earned = {fact.category, other.category} <= EARNINGS and fact.points * other.points >= 0
+    return (fact.category == other.category or earned) and abs(
+        (fact.published - other.published).days
+    ) <= SAME_DAYS
 
 
 def _read(one: Occurrence, case: Case) -> Event | None:
-    day = case.symbol.local_date(one.at)
-    table = event_table()
-    category = next(c for c in table.news if c.id == one.category)
+    table, age = event_table(), (case.today - case.symbol.local_date(one.at)).days
+    category = next(category for category in table.news if category.id == one.category)
     weight = next(weight for below, weight in table.sizes[one.category] if one.size < below)
-    if not weight or not 0 <= (case.today - day).days <= WINDOW_DAYS:
+    if not weight or not 0 <= age <= WINDOW_DAYS:
         return None
     titles = {locale: _tell(one, locale) for locale in LOCALES}
-    weight *= freshness(day, case)
-    return Event(
-        available_at=one.fact.available_at,
-        source=one.fact.source,
-        url=one.fact.source,
-        kind="fact",
-        published=day,
-        title=titles[case.locale],
-        titles=titles,
-        topic=category.topic,
-        category=category.id,
-        timeframe=category.timeframe,
-        horizon=category.horizon,
-        probability="高",
-        weight=round(weight, 2),
-        points=round(category.polarity * weight, 2),
-        figures=dict(one.figures),
-    )
+    told = {"kind": "fact", "url": one.fact.source, "probability": "高", "figures": one.figures}
+    return make_event(one.fact, category, case, at=one.at, weight=weight, titles=titles, **told)
 
 
 def _tell(one: Occurrence, locale: Locale) -> str:
-    figures = {name: show(value, FIGURES[name], locale) for name, value in one.figures.items()}
+    figures = {name: show(value, FIGURES.get(name, PART), locale) for name, value in one.figures.items()}
     return SAY(f"fact.{one.told}", period=one.period and name_period(one.period), **figures).in_locale(locale)
 
 

@@ -3,6 +3,9 @@
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
+from itertools import pairwise
+from math import sqrt
+from statistics import stdev
 from typing import Any
 
 from moot.modules.research.application.catalyst_detective.disclosed import Disclosed, Occurrence
@@ -11,7 +14,7 @@ from moot.modules.research.domain.events import WINDOW_DAYS, Event, sort_news
 from moot.modules.research.domain.facts import Case
 from moot.shared.domain.facts import DailyBar, FinancialReport, IndexBar, NewsItem
 
-REACTION_SESSIONS = 3
+REACTION_SESSIONS, MONTH, YEAR = 3, 20, 250
 
 
 class Tape:
@@ -29,10 +32,15 @@ class Tape:
         """The last session that was over then; -1 before the first."""
         return bisect_right(self._known, at) - 1
 
-    def react(self, at: datetime) -> float | None:
-        """What the first sessions after made of it, in per cent."""
+    def react(self, at: datetime) -> dict[str, float]:
+        """What the first sessions after made of it, in per cent and against the usual swing of the year before."""
         start, end = self.start(at), self.start(at) + REACTION_SESSIONS
-        return round(self.sums[end] - self.sums[start], 2) if start >= 0 and end < len(self.sums) else None
+        year = self.sums[max(0, start - YEAR) : start + 1]
+        if end >= len(self.sums) or len(year) <= MONTH:
+            return {}
+        moved, usual = self.sums[end] - self.sums[start], stdev(b - a for a, b in pairwise(year))
+        swing = usual * sqrt(REACTION_SESSIONS)
+        return {"reaction_3d": round(moved, 2), "reaction_times": round(moved / swing, 2)} if swing else {}
 
 
 def _pick_index(bars: Sequence[IndexBar]) -> dict[date, float]:
@@ -64,13 +72,10 @@ def make_studies(
 
 
 def measure_reaction(found: Disclosed, tape: Tape, case: Case) -> dict[str, Any]:
-    newest = found.newest(FinancialReport)
-    if newest is None or (case.today - case.symbol.local_date(newest.available_at)).days > WINDOW_DAYS:
-        return {"adjusted": tape.adjusted}
-    day = case.symbol.local_date(newest.available_at)
-    return {
-        "adjusted": tape.adjusted,
-        "reaction_3d": tape.react(newest.available_at),
-        "reported_on": day,
-        "reported": newest.period_end,
-    }
+    """To the last report, if that is not long ago."""
+    told: dict[str, Any] = {"adjusted": tape.adjusted}
+    if newest := found.newest(FinancialReport):
+        day = case.symbol.local_date(newest.available_at)
+        if (case.today - day).days <= WINDOW_DAYS:
+            told |= {"reported_on": day, "reported": newest.period_end} | tape.react(newest.available_at)
+    return told
