@@ -80,7 +80,9 @@ class FakeMarketFacts:
     async def read(
         self, kind: type[F], symbol: Symbol, *, as_of: datetime, start: date = date.min, end: date = date.max
     ) -> list[F]:
-        return [fact for fact in self.others if isinstance(fact, kind) and fact.available_at <= as_of]
+        every = (*self.daily, *self.filed, *self.others)
+        found = [fact for fact in every if isinstance(fact, kind) and fact.available_at <= as_of]
+        return sorted(found, key=lambda fact: fact.event_time)
 
     async def peers(self, symbol: Symbol, *, as_of: datetime) -> CrossSection:
         """Those told, or else whatever `industry` holds, beside the company on its last day."""

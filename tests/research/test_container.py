@@ -111,7 +111,8 @@ async def test_macro_intelligence_sees_its_own_industry_only(container: Research
 
 async def test_catalyst_detective_reads_titles_in_the_readers_language(container: ResearchContainer) -> None:
     found = await container.service("catalyst_detective").run(SYMBOL, as_of=AS_OF, locale="en-US")
-    assert [event.title for event in found.catalyst_context.events] == ["Wins contract"]
+    titles = [event.title for event in found.catalyst_context.events]
+    assert titles == ["Wins contract", "report for the first quarter of 2026 is out"]
     assert found.catalyst_context.events[0].published == date(2026, 6, 20)
 
 

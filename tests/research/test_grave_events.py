@@ -2,7 +2,7 @@
 
 import pytest
 
-from moot.modules.research.application.catalyst_detective import catalyst_context
+from moot.modules.research.application.catalyst_detective.context import catalyst_context
 from moot.modules.research.domain.events import event_table, find_grave, is_grave, read_events
 from moot.shared.domain.claims import GRAVE_KINDS
 from tests.fakes.research import CASE, a_news

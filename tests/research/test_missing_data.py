@@ -12,7 +12,8 @@ from moot.modules.market_data.application.market_data import MarketData
 from moot.modules.market_data.container import trading_calendar
 from moot.modules.market_data.domain.facts import NEWS, Dataset
 from moot.modules.market_data.domain.provider import Batch, NotOffered
-from moot.modules.research.application.catalyst_detective import SEARCHES, CatalystDetectiveService
+from moot.modules.research.application.catalyst_detective import CatalystDetectiveService
+from moot.modules.research.application.catalyst_detective.context import SEARCHES
 from moot.modules.research.application.expert_service import Passage, Sources
 from moot.modules.research.container import ResearchContainer
 from moot.modules.research.domain.evidence import Opinion
@@ -78,7 +79,7 @@ async def test_an_expert_whose_data_end_19_months_before_the_question_has_no_dat
         ("valuation_modeler", {"valuations": "2026-06-30", "reports": "2026-03-31", "macro": "2026-05-31"}),
         ("financial_auditor", {"reports": "2026-03-31"}),
         ("macro_intelligence", {"macro": "2026-05-31", "news": "2026-06-27"}),
-        ("catalyst_detective", {"news": "2026-06-27"}),
+        ("catalyst_detective", {"news": "2026-06-27", "bars": "2026-06-30", "reports": "2026-03-31"}),
     ],
 )
 async def test_a_result_tells_how_new_the_data_were(expert: str, used: dict[str, str]) -> None:
@@ -104,9 +105,25 @@ async def test_an_old_series_of_macro_figures_is_told_with_the_result() -> None:
     assert found["warnings"] == ["Left out as too old: macro figures gdp_yoy, of 2026-01-31."]
 
 
-async def test_the_detective_without_news_says_why() -> None:
+async def test_the_detective_without_news_goes_by_what_was_disclosed_and_says_so() -> None:
+    source = a_source(WithoutNews)
+    source.bars.clear()
+    found = await run("catalyst_detective", source)
+    assert found["result"]["catalyst_assessment"] == "Neutral (中性)"
+    assert found["result"]["confidence_score"] < 0.1
+    assert [claim["kind"] for claim in found["claims"]] == [
+        "catalyst.unlock.none",
+        "catalyst.results",
+        "catalyst.report_due.ahead",
+    ]
+    assert found["warnings"] == [NO_NEWS]
+
+
+async def test_the_detective_without_anything_says_why() -> None:
+    source = a_source(WithoutNews)
+    source.reports.clear()
     with pytest.raises(NotOffered, match=NO_NEWS):
-        await run("catalyst_detective", a_source(WithoutNews))
+        await run("catalyst_detective", source)
 
 
 async def test_the_detective_without_news_goes_by_the_web() -> None:

@@ -2,21 +2,21 @@
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from functools import cache, lru_cache
 from itertools import chain
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel
 
 from moot.modules.research.domain.evidence import evidence_of
 from moot.modules.research.domain.facts import SAY, Case, Cited
-from moot.shared.domain.claims import GRAVE_KINDS
+from moot.shared.domain.claims import GRAVE_KINDS, Horizon
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import ExpertType
-from moot.shared.domain.facts import NewsItem
+from moot.shared.domain.facts import Fact, NewsItem
 from moot.shared.domain.messages import LOCALES, Locale
 
 WINDOW_DAYS = 90
@@ -49,6 +49,7 @@ class Category(BaseModel, frozen=True, extra="forbid"):
     polarity: Literal[-1, 0, 1]
     weight: int
     timeframe: Timeframe
+    horizon: Horizon
     words: tuple[str, ...]
     lifts: tuple[str, ...] = ()
 
@@ -57,12 +58,15 @@ class Category(BaseModel, frozen=True, extra="forbid"):
 
 
 class EventTable(BaseModel):
+    """`sizes`: by kind, what a fact weighs below a size in per cent."""
+
     tentative: tuple[str, ...]
+    sizes: dict[str, tuple[tuple[float, float], ...]]
     news: tuple[Category, ...]
     policy: tuple[Category, ...]
 
 
-UNREAD = Category(id="unread", topic="company", polarity=0, weight=0, timeframe="近期", words=())
+UNREAD = Category(id="unread", topic="company", polarity=0, weight=0, timeframe="近期", horizon=20, words=())
 SETTLED = "settled"
 """What was grave until it was lifted."""
 
@@ -70,19 +74,22 @@ SETTLED = "settled"
 class Event(Cited):
     """Something published, as it reads today: `points` is its direction times what is left of its weight.
 
-    `title` is in the reader's language, if there is one in it; `titles` are in all.
+    `title` is in the reader's language, if there is one in it; `titles` are in all. `horizon`: over how many sessions
+    it is expected to work. A `fact` was disclosed in `figures`, by name, and its title is made of them.
     """
 
-    kind: Literal["announcement", "news", "policy"]
+    kind: Literal["announcement", "news", "policy", "fact"]
     published: date
     title: str
     titles: dict[Locale, str]
     topic: Topic
     category: str
     timeframe: Timeframe
+    horizon: Horizon
     probability: Probability
     weight: float
     points: float
+    figures: Mapping[str, float] = {}
 
     @property
     def grave(self) -> bool:
@@ -134,25 +141,48 @@ def find_grave(news: Iterable[NewsItem]) -> dict[str, NewsItem]:
 
 
 def _read(item: NewsItem, category: Category, case: Case) -> Event:
-    published = case.symbol.local_date(item.available_at)
     text = f"{item.title} {item.title_en or ''}".lower()
-    weight = (category.weight or UNREAD_WEIGHT) * 0.5 ** ((case.today - published).days / HALF_LIFE_DAYS)
     decided = not any(word in text for word in event_table().tentative)
-    return Event(
-        available_at=item.available_at,
-        source=item.source,
+    # news about a company is sorted by what happened, other news by whom it is about
+    topic = category.topic if item.symbol else "industry" if item.industry else "sentiment"
+    return make_event(
+        item,
+        category.model_copy(update={"topic": topic}),
+        case,
+        at=item.available_at,
+        weight=category.weight or UNREAD_WEIGHT,
+        titles=_titles(item),
         url=item.url,
         kind=item.kind,
-        published=published,
-        title=_titles(item)[case.locale],
-        titles=_titles(item),
-        # news about a company is sorted by what happened, other news by whom it is about
-        topic=category.topic if item.symbol else "industry" if item.industry else "sentiment",
-        category=category.id,
-        timeframe=category.timeframe,
         probability=PROBABILITY[(item.kind != "news") + decided],
-        weight=round(weight, 2),
-        points=round(category.polarity * weight, 2),
+    )
+
+
+def make_event(
+    fact: Fact,
+    category: Category,
+    case: Case,
+    *,
+    at: datetime,
+    weight: float,
+    titles: dict[Locale, str],
+    **told: Any,
+) -> Event:
+    """Its weight is halved with every month since it happened."""
+    published = case.symbol.local_date(at)
+    left = weight * 0.5 ** ((case.today - published).days / HALF_LIFE_DAYS)
+    kind = category.model_dump(include={"topic", "timeframe", "horizon"})
+    origin = {"available_at": fact.available_at, "source": fact.source}
+    return Event(
+        **origin,
+        **kind,
+        **told,
+        published=published,
+        title=titles[case.locale],
+        titles=titles,
+        category=category.id,
+        weight=round(left, 2),
+        points=round(category.polarity * left, 2),
     )
 
 

@@ -1,6 +1,10 @@
-"""The catalyst detective: what was published about a company, weighed by rule: what kind, which way, how fresh."""
+"""The catalyst detective: what was published and disclosed about a company, weighed by rule: what kind, which way,
+how fresh, what such events did before, and what is to come.
+"""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
@@ -8,27 +12,54 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from moot.modules.research.application.expert_service import Reported, ReportedService, WebSearch, judge_each
+from moot.modules.research.application.catalyst_detective.context import (
+    SEARCHES,
+    CatalystContext,
+    catalyst_context,
+    cite_context,
+    list_events,
+)
+from moot.modules.research.application.catalyst_detective.disclosed import (
+    HISTORY_DAYS,
+    OCCASIONAL,
+    SAY,
+    Disclosed,
+    count_once,
+    gather,
+    list_occurrences,
+    measure,
+    name_period,
+    read_facts,
+)
+from moot.modules.research.application.catalyst_detective.studies import (
+    Tape,
+    date_kinds,
+    make_studies,
+    measure_reaction,
+)
+from moot.modules.research.application.expert_service import ReportedService, judge_each
+from moot.modules.research.domain.event_study import Study
 from moot.modules.research.domain.events import (
     DOUBT,
+    UNREAD_WEIGHT,
     WINDOW_DAYS,
     Event,
     Probability,
     Timeframe,
-    event_evidence,
     read_events,
-    tell_events,
 )
-from moot.modules.research.domain.evidence import Confidence, DimensionAnalysis, Engine, ExpertResult, cite
-from moot.modules.research.domain.facts import COMMON, Case
-from moot.modules.research.domain.rubric import Finding, Scorecard, Voice, dimension_name
+from moot.modules.research.domain.evidence import Confidence, DimensionAnalysis, Engine, ExpertResult
+from moot.modules.research.domain.facts import Case
+from moot.modules.research.domain.rubric import Finding, Scorecard, Voice, dimension_name, load_rules, show
 from moot.shared.domain import units
 from moot.shared.domain.claims import Claim
 from moot.shared.domain.datasets import DataUntil
+from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import ExpertType
+from moot.shared.domain.facts import NewsItem
 from moot.shared.domain.grounding import Grounding
-from moot.shared.domain.messages import Catalogue, Locale
+from moot.shared.domain.messages import Locale
 
 CatalystAssessment = Literal["Positive (正面催化)", "Neutral (中性)", "Negative (负面催化)"]
 
@@ -38,29 +69,6 @@ class CatalystDimension(StrEnum):
     INDUSTRY = "行业催化与竞争格局"
     SENTIMENT = "市场情绪与机构动向"
     EARNINGS = "财报预期与业绩催化"
-
-
-SEARCHES = (
-    WebSearch("company", "company_events_context", 8, "oneWeek"),
-    WebSearch("industry", "industry_catalyst_context", 6, "oneMonth"),
-    WebSearch("sentiment", "market_sentiment_context", 8, "oneWeek"),
-    WebSearch("earnings", "earnings_context", 6, "oneMonth"),
-)
-"""By topic: where its events are tell_events, and how many at most, be they known or found."""
-
-
-class CatalystContext(Reported):
-    """The newest events of each dimension, and the same as texts."""
-
-    window_days: units.Count
-    company_events_context: str
-    industry_catalyst_context: str
-    market_sentiment_context: str
-    earnings_context: str
-    event_count: units.Count
-    positive_count: units.Count
-    negative_count: units.Count
-    events: list[Event]
 
 
 class Catalyst(BaseModel, frozen=True):
@@ -96,32 +104,14 @@ class CatalystDetectiveAgentResult(BaseModel, frozen=True):
     data_until: DataUntil = {}
 
 
-def catalyst_context(case: Case, events: Sequence[Event]) -> CatalystContext:
-    """`events` are newest first; each dimension keeps what is grave, then its newest."""
-    events = sorted(events, key=lambda event: not event.grave)
-    kept = {s.context: [e for e in events if e.topic == s.dimension][: s.count] for s in SEARCHES}
-    chosen = [event for of_topic in kept.values() for event in of_topic]
-    return CatalystContext(
-        stock_name=case.stock_name,
-        third_code=case.company.symbol,
-        industry=case.industry,
-        current_date=case.today,
-        window_days=WINDOW_DAYS,
-        **{context: tell_events(of_topic, case.locale) for context, of_topic in kept.items()},
-        all_source_urls=[event.url for event in chosen],
-        event_count=len(chosen),
-        positive_count=sum(event.points > 0 for event in chosen),
-        negative_count=sum(event.points < 0 for event in chosen),
-        events=chosen,
-    )
-
-
 FOLDER = Path(__file__).parent
 SILENCE_WEIGHT = 2.0
 """What a dimension without any event is missing."""
 MOST_CATALYSTS = 5
 MOST_TOLD = 6
 """A title is as long as two findings of another expert."""
+MOST_STUDIES = 3
+MONTH = 20
 ASSESSMENTS: Mapping[int, CatalystAssessment] = {
     1: "Positive (正面催化)",
     0: "Neutral (中性)",
@@ -129,95 +119,148 @@ ASSESSMENTS: Mapping[int, CatalystAssessment] = {
 }
 
 
-def _findings(context: CatalystContext, dimension: CatalystDimension, say: Voice) -> list[Finding]:
+def _find(context: CatalystContext, dimension: CatalystDimension, say: Voice) -> Iterator[Finding]:
     name = dimension_name(dimension, say)
-    events = [event for event in context.events if event.topic == dimension.name.lower()]
-    if not events:
-        return [Finding(name, say("no_results"), None, SILENCE_WEIGHT, dimension)]
-    found = []
-    for event in events:
-        place = f"event.{context.events.index(event) + 1}"
-        told = (place, event.category, (place,), True, say("event_brief", title=event.title))
-        found.append(Finding(name, _tell(event, say), event.points, event.weight, dimension, *told))
-    return found
+    for id_, place, event in list_events(context):
+        if event.topic == dimension.name.lower():
+            headline, title = event.kind != "fact", event.title
+            marked = (name, _tell(event, say), event.points, event.weight, dimension, id_, event.category)
+            brief = say("event_brief", title=title) if headline else title
+            yield Finding(*marked, (place,), reported=headline, brief=brief, horizon=event.horizon)
 
 
 def _tell(event: Event, say: Voice) -> str:
     impact, title = say(f"impact.{event.category}"), event.titles[say.locale]
-    return say("event", published=event.published, title=title, impact=impact)
+    key = "fact_event" if event.kind == "fact" else "event"
+    return say(key, published=event.published, title=title, impact=impact)
 
 
-def _catalysts(side: Literal["positive", "negative"], events: list[Event], say: Voice) -> list[Catalyst]:
+def _find_studied(context: CatalystContext, say: Voice) -> Iterator[Finding]:
+    """Where earlier events of a kind went one way more than chance would."""
+    topics = {event.category: CatalystDimension[event.topic.upper()] for event in context.events}
+    for n, one in enumerate(context.studies, start=1):
+        if one.side:
+            name, kind = say("study.name", kind=say(f"kind.{one.category}")), f"study.{STUDIED[one.side]}"
+            marked = (name, _tell_study(one, say), float(one.side), 1.0, topics[one.category])
+            id_, rests = f"study.{one.category}", (f"study.{n}",)
+            yield Finding(*marked, id_, kind, rests, brief=name, horizon=one.horizon)
+
+
+STUDIED = {1: "up", 0: "open", -1: "down"}
+
+
+def _tell_study(one: Study, say: Voice) -> str:
+    shown = {name: show(getattr(one, name), units.PERCENT, say.locale) for name in ("mean", "low", "high")}
+    key, kind = "few" if one.mean is None else STUDIED[one.side], say(f"kind.{one.category}")
+    return say(f"study.{key}", kind=kind, n=one.n, horizon=one.horizon, level=f"{one.level}%", **shown)
+
+
+def _tell_open_studies(context: CatalystContext, say: Voice) -> list[str]:
+    """How many earlier events there were of the kinds of which they tell nothing for certain."""
+    told = [_tell_study(one, say) for one in context.studies if not one.side]
+    return [say("study.paragraph", told=say.prose(told[:MOST_STUDIES]))] if told else []
+
+
+def _weigh(finding: Finding) -> Finding:
+    """That nothing is wrong, or that a day is near, says less than what points."""
+    return finding if finding.points is None or finding.points else replace(finding, weight=UNREAD_WEIGHT)
+
+
+def _catalysts(
+    side: Literal["positive", "negative"], found: Sequence[Finding], context: CatalystContext, say: Voice
+) -> list[Catalyst]:
     """The weightiest first. A side may be silent; that is said, and no event is made up for it."""
-    if not events:
+    if not found:
         said = {"event": say(f"none_{side}"), "expected_impact": say("none_impact")}
         return [Catalyst(**said, timeframe="近期", probability="低")]
-    weightiest = sorted(events, key=lambda event: -abs(event.points))
-    return [
-        Catalyst(
-            event=say("event_name", published=event.published, title=event.title),
-            expected_impact=say(f"impact.{event.category}"),
-            timeframe=event.timeframe,
-            probability=event.probability,
-        )
-        for event in weightiest[:MOST_CATALYSTS]
-    ]
+    events = {id_: event for id_, _, event in list_events(context)}
+    return [_catalyst(finding, events.get(finding.id), say) for finding in found[:MOST_CATALYSTS]]
 
 
-def _lead(context: CatalystContext, side: int) -> str | None:
-    """The weightiest event on the side of the assessment, if any points anywhere."""
-    pointing = [event for event in context.events if event.points]
-    pointing.sort(key=lambda event: -event.points * side if side else -abs(event.points))
-    return pointing[0].title if pointing else None
+def _catalyst(finding: Finding, event: Event | None, say: Voice) -> Catalyst:
+    """What is measured is certain, what it leads to is not."""
+    if event is None:
+        said = {"event": finding.brief, "expected_impact": finding.text}
+        return Catalyst(**said, timeframe="中期" if finding.horizon > MONTH else "近期", probability="中")
+    return Catalyst(
+        event=say("event_name", published=event.published, title=event.title),
+        expected_impact=say(f"impact.{event.category}"),
+        timeframe=event.timeframe,
+        probability=event.probability,
+    )
+
+
+def _lead(card: Scorecard) -> str | None:
+    """The weightiest on the side of the assessment, if anything points anywhere."""
+    pointing = card.on_side(card.side) if card.side else [*card.on_side(1), *card.on_side(-1)]
+    return max(pointing, key=lambda f: abs(f.points or 0)).brief if pointing else None
 
 
 class CatalystDetectiveService(ReportedService[CatalystContext, CatalystResult]):
     expert = ExpertType.CATALYST_DETECTIVE
-    folder, texts = FOLDER, Catalogue(COMMON, FOLDER)
+    folder, texts = FOLDER, SAY
     answer = judge_each(CatalystDimension, CatalystResult)
     searches, quotes = SEARCHES, [search.context for search in SEARCHES]
 
+    def speak(self, snapshot: CatalystContext, case: Case, locale: Locale) -> Voice:
+        ends = {"due_report": snapshot.report_period, "last_report": snapshot.reported}
+        named = {name: name_period(end).in_locale(locale) for name, end in ends.items() if end}
+        say = super().speak(snapshot, case, locale)
+        return say.also(**named, benchmark=say("adjusted" if snapshot.adjusted else "unadjusted"))
+
     def mark(self, snapshot: CatalystContext, say: Voice) -> Scorecard:
-        findings = [f for dimension in CatalystDimension for f in _findings(snapshot, dimension, say)]
-        return Scorecard(tuple(findings), doubt=DOUBT)
+        """What never points is told where there is something to tell, and is no hole where there is not."""
+        rules = load_rules(FOLDER, CatalystDimension)
+        asked = [rule for rule in rules if rule.weight or getattr(snapshot, rule.measure) is not None]
+        measured = [_weigh(rule.find(snapshot, say)) for rule in asked]
+        findings: list[Finding] = []
+        for dimension in CatalystDimension:
+            found = [*_find(snapshot, dimension, say), *(f for f in measured if f.dimension == dimension)]
+            if all(finding.points is None for finding in found):
+                name = dimension_name(dimension, say)
+                findings.append(Finding(name, say("no_results"), None, SILENCE_WEIGHT, dimension))
+            findings += found
+        return Scorecard((*findings, *_find_studied(snapshot, say)), doubt=DOUBT)
 
     def tell(self, snapshot: CatalystContext, say: Voice, finding: Finding) -> str:
-        return _tell(snapshot.events[int(finding.id.rpartition(".")[2]) - 1], say)
+        events = {id_: event for id_, _, event in list_events(snapshot)}
+        studies = {f"study.{one.category}": one for one in snapshot.studies}
+        if finding.id in studies:
+            return _tell_study(studies[finding.id], say)
+        return _tell(events[finding.id], say) if finding.id in events else say(finding.kind)
 
     def conclude(self, snapshot: CatalystContext, card: Scorecard, say: Voice) -> CatalystResult:
-        assessment = ASSESSMENTS[card.side]
-        lead = _lead(snapshot, card.side)
-        view, say = assessment.partition(" ")[0].lower() if lead else "silent", say.also(lead=lead)
-        good = [event for event in snapshot.events if event.points > 0]
-        bad = [event for event in snapshot.events if event.points < 0]
+        assessment, good, bad = ASSESSMENTS[card.side], card.on_side(1), card.on_side(-1)
+        lead = _lead(card)
+        view = assessment.partition(" ")[0].lower() if lead else "silent"
+        say = say.also(lead=lead, helping=len(good), hurting=len(bad))
+        say = say.also(heard=say("heard.some" if snapshot.events else "heard.none"))
         conclusion, risk = say(f"conclusion.{view}"), say(f"risk.{view}")
+        told = card.narrate(say, view=say(f"view.{view}"), stance=card.side, risk=risk, most=MOST_TOLD)
         return CatalystResult(
             catalyst_assessment=assessment,
             confidence_score=card.confidence,
             catalyst_summary=card.summarise(say, conclusion, card.side),
             dimension_analyses=card.grade(CatalystDimension, say),
-            positive_catalysts=_catalysts("positive", good, say),
-            negative_catalysts=_catalysts("negative", bad, say),
+            positive_catalysts=_catalysts("positive", good, snapshot, say),
+            negative_catalysts=_catalysts("negative", bad, snapshot, say),
             information_sources=snapshot.all_source_urls,
-            narrative_report=card.narrate(
-                say, view=say(f"view.{view}"), stance=card.side, risk=risk, most=MOST_TOLD
-            ),
+            narrative_report="\n\n".join([told, *_tell_open_studies(snapshot, say)]),
         )
 
     async def run(self, symbol: str, *, as_of: datetime, locale: Locale) -> CatalystDetectiveAgentResult:
         case = await self._open(symbol, as_of, locale)
         news = await self._spare(self._facts.news(case.symbol, WINDOW_DAYS, as_of=as_of))
         of_interest = [item for item in news if item.kind != "policy" or item.industry]
-        events = read_events(of_interest, case)
-        context, read = await self._search(case, catalyst_context(case, events))
+        found = await gather(self._facts, case)
+        until = {name: day for name, day in self._facts.newest.items() if name not in OCCASIONAL}
+        known, evidence = await self._look(case, read_events(of_interest, case), found)
+        context, read = await self._search(case, known)
         if not context.all_source_urls:
             raise self._refusal(case, "no_news", days=WINDOW_DAYS)
-        evidence = [
-            *(cite(self.expert.prefix, context, events[0]) if events else []),
-            *event_evidence(self.expert.prefix, context.events),
-            *read,
-        ]
+        evidence += read
         opinion = await self._judge(case, context, evidence)
+        without = [SAY("without", names=names).in_locale(locale)] if (names := found.missing) else []
         return CatalystDetectiveAgentResult(
             result=opinion.result,
             raw_llm_output=opinion.output,
@@ -228,9 +271,26 @@ class CatalystDetectiveService(ReportedService[CatalystContext, CatalystResult])
             claims=list(opinion.claims),
             engine=opinion.engine,
             grounding=opinion.grounding,
-            warnings=[*opinion.warnings, *self._remark(case)],
-            data_until=dict(self._facts.newest),
+            warnings=[*opinion.warnings, *self._remark(case), *without],
+            data_until=until,
         )
+
+    async def _look(
+        self, case: Case, headlines: Sequence[Event], found: Disclosed
+    ) -> tuple[CatalystContext, list[Evidence]]:
+        """All that is known without the web, and the evidence it is."""
+        tape, occurrences = Tape(found), list_occurrences(found, case)
+        measured = measure(found, case) | measure_reaction(found, tape, case)
+        events = count_once(headlines, read_facts(occurrences, case), measured)
+        context = catalyst_context(case, events, **measured)
+        told: Sequence[NewsItem] = ()
+        if context.positive_count + context.negative_count and tape.sums[1:]:
+            with suppress(Unavailable):  # what is known of today does not wait for what is known of the past
+                told = await self._facts.news(case.symbol, HISTORY_DAYS, as_of=case.as_of)
+        studies = make_studies(context.events, date_kinds(occurrences, told), tape)
+        urls = context.all_source_urls or found.sources
+        context = context.model_copy(update={"studies": tuple(studies), "all_source_urls": urls})
+        return context, cite_context(self.expert.prefix, context, found)
 
 
 SERVICE = CatalystDetectiveService

@@ -1,0 +1,69 @@
+"""What a share did after events of one kind, beyond what the market did, and whether that may be chance."""
+
+from collections.abc import Iterable, Sequence
+from math import sqrt
+from statistics import fmean, stdev
+
+from pydantic import BaseModel
+
+from moot.shared.domain.claims import Horizon
+
+FEWEST, FEWEST_JUDGED = 3, 5
+"""Of fewer events no mean is told; of fewer, none is judged."""
+LEVEL = 95
+T_95 = (
+    *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228),
+    *(2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086),
+)
+"""Two-sided quantiles of Student's t by degrees of freedom, from 1; beyond, the last is a little wide."""
+
+
+class Study(BaseModel, frozen=True):
+    """After `n` earlier events of a kind: the mean cumulative abnormal return over the horizon and its 95 % interval,
+    in per cent. No mean where they are too few.
+    """
+
+    category: str
+    horizon: Horizon
+    n: int
+    mean: float | None = None
+    low: float | None = None
+    high: float | None = None
+    level: int = LEVEL
+
+    @property
+    def side(self) -> int:
+        """Which way they went, if it can be told from chance."""
+        if self.low is None or self.high is None or self.n < FEWEST_JUDGED:
+            return 0
+        return (self.low > 0) - (self.high < 0)
+
+
+def add_up_abnormal(closes: Sequence[float], market: Sequence[float]) -> list[float]:
+    """By session, in per cent: what the share returned so far beyond the market, day by day; without a market, all it
+    returned.
+    """
+    sums = [0.0]
+    for n in range(1, len(closes)):
+        moved = market[n] / market[n - 1] if market else 1.0
+        sums.append(sums[-1] + 100 * (closes[n] / closes[n - 1] - moved))
+    return sums
+
+
+def measure_after(sums: Sequence[float], starts: Iterable[int], horizon: int) -> list[float]:
+    """What followed each start within the horizon: only where that is over, and none that began during another."""
+    found, free = [], 0
+    for start in sorted(set(starts)):
+        if free <= start < len(sums) - horizon:
+            found.append(sums[start + horizon] - sums[start])
+            free = start + horizon
+    return found
+
+
+def study(category: str, horizon: Horizon, returns: Sequence[float]) -> Study:
+    n = len(returns)
+    if n < FEWEST:
+        return Study(category=category, horizon=horizon, n=n)
+    mean, half = fmean(returns), T_95[min(n - 1, len(T_95)) - 1] * stdev(returns) / sqrt(n)
+    told = {"mean": mean, "low": mean - half, "high": mean + half}
+    return Study(category=category, horizon=horizon, n=n, **{name: round(v, 2) for name, v in told.items()})
