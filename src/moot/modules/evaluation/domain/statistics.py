@@ -75,7 +75,7 @@ def average(values: Sequence[Dated]) -> float:
 
 
 def student(freedom: int) -> float:
-    """The same of Student's t, to three digits from four degrees of freedom on (Cornish and Fisher's expansion)."""
+    """The same of Student's t, within 0.3 % from four degrees of freedom on (Cornish and Fisher's expansion)."""
     terms = (
         (Z**3 + Z) / 4,
         (5 * Z**5 + 16 * Z**3 + 3 * Z) / 96,
