@@ -111,8 +111,8 @@ async def test_what_was_bought_is_bought_after_the_moment() -> None:
 async def test_a_side_that_is_right_hits_and_gains() -> None:
     done, _ = await walk(dict.fromkeys(NAMES[:3], 0.001))
     technical = row(done.reporting, "voices", "technical_analyst")
-    assert technical.hits and technical.hits.mean == 1
-    assert technical.coin == 0.5
+    assert {horizon: hits.mean for horizon, hits in technical.hits.items()} == {5: 1, 20: 1, 60: 1}
+    assert technical.coin == {5: 0.5, 20: 0.5, 60: 0.5}
     gain = technical.gain[20]
     assert gain.mean == pytest.approx((1.001**21 - 1) / 2)
     assert gain.side == 1

@@ -13,6 +13,7 @@ from moot.modules.evaluation.domain.observation import ARGUED, HORIZONS, Frozen,
 from moot.modules.evaluation.domain.statistics import (
     OVERLAP,
     Bin,
+    Dated,
     Estimate,
     average,
     bin_by_tenths,
@@ -57,9 +58,9 @@ class Halves(Frozen):
 
 
 class Row(Frozen):
-    """What was said `n` times, a `share` of all companies and dates, or of all signals of the same. At `horizon`,
-    `hits` is how often the excess was on the side taken, and `coin` what sides drawn by lot would have hit, as many
-    for and against.
+    """What was said `n` times, a `share` of all companies and dates, or of all signals of the same; claims of a kind
+    have a `horizon` of their own. `hits` is how often the excess was on the side taken, `coin` how often it is on
+    sides drawn by lot, as many for and against.
 
     `excess` is that of the shares, `gain` the same counted for whoever took the side, `ranks` its mean rank
     correlation with the weight, date by date. `brier` and `bins` take confidence for the probability to hit.
@@ -70,8 +71,8 @@ class Row(Frozen):
     share: float
     weight: float
     horizon: Horizon
-    hits: Estimate | None
-    coin: float | None
+    hits: Estimates
+    coin: dict[Horizon, float]
     excess: Estimates
     gain: Estimates
     ranks: Estimates
@@ -144,22 +145,24 @@ class Span:
 
     def _row(self, table: str, name: str, tables: Mapping[str, Mapping[str, Sequence[Point]]]) -> Row:
         points = tables[table][name]
-        horizon = points[0].horizon
+        sided = [point for point in points if point.side]
         whole = tables["voices"][name.partition(" ")[0]] if table == "signals" else self.observations
-        sided = [(point, excess) for point, excess in self._look(points, horizon) if point.side]
-        base, hit = self._base(horizon), [(p, p.side * excess > 0) for p, excess in sided]
-        told = [(point.confidence, right) for point, right in hit if point.confidence is not None]
-        coin = fsum(base if point.side > 0 else 1 - base for point, _ in sided)
+        hits = self._estimate(sided, lambda point, excess: float(point.side * excess > 0))
+        told = [
+            (point.confidence, point.side * excess > 0)
+            for point, excess in self._look(sided, MAIN)
+            if point.confidence is not None
+        ]
         return Row(
             name=name,
             n=len(points),
             share=len(points) / len(whole),
             weight=fsum(point.weight for point in points) / len(points),
-            horizon=horizon,
-            hits=estimate(((p.where.day, float(right)) for p, right in hit), self.moments, OVERLAP[horizon]),
-            coin=coin / len(sided) if sided else None,
-            excess=self._estimate(points, lambda point: 1),
-            gain=self._estimate([point for point in points if point.side], lambda point: point.side),
+            horizon=points[0].horizon,
+            hits={horizon: known.clip() for horizon, known in hits.items()},
+            coin={horizon: self._toss(sided, horizon) for horizon in hits},
+            excess=self._estimate(points, lambda point, excess: excess),
+            gain=self._estimate(sided, lambda point, excess: point.side * excess),
             ranks=self._correlate(points),
             brier=find_brier(told),
             bins=bin_by_tenths(told),
@@ -171,31 +174,35 @@ class Span:
             if (excess := self._excess(point.where, horizon)) is not None:
                 yield point, excess
 
+    def _toss(self, sided: Sequence[Point], horizon: Horizon) -> float:
+        base, sides = self._base(horizon), [point.side for point, _ in self._look(sided, horizon)]
+        return fsum(base if side > 0 else 1 - base for side in sides) / len(sides)
+
     def _base(self, horizon: Horizon) -> float:
         """Fewer than half beat the mean, as a rule: few that rise much lift it for all."""
         beat = [excess > 0 for one in self.observations if (excess := self._excess(one, horizon)) is not None]
         return sum(beat) / len(beat) if beat else 0.5
 
-    def _estimate(self, points: Sequence[Point], sign: Callable[[Point], int]) -> Estimates:
-        found: Estimates = {}
-        for horizon in HORIZONS:
-            values = ((p.where.day, sign(p) * excess) for p, excess in self._look(points, horizon))
-            if known := estimate(values, self.moments, OVERLAP[horizon]):
-                found[horizon] = known
-        return found
+    def _estimate(self, points: Sequence[Point], value: Callable[[Point, float], float]) -> Estimates:
+        return self._collect(
+            lambda horizon: [(p.where.day, value(p, excess)) for p, excess in self._look(points, horizon)]
+        )
 
     def _correlate(self, points: Sequence[Point]) -> Estimates:
-        found: Estimates = {}
-        for horizon in HORIZONS:
+        def rank(horizon: Horizon) -> Iterator[Dated]:
             pairs: dict[date, list[tuple[float, float]]] = {}
             for point, excess in self._look(points, horizon):
                 pairs.setdefault(point.where.day, []).append((point.weight, excess))
-            ranks = [
-                (day, rank) for day, all_ in pairs.items() if (rank := correlate_ranks(all_)) is not None
-            ]
-            if known := estimate(ranks, self.moments, OVERLAP[horizon]):
-                found[horizon] = known
-        return found
+            for day, found in pairs.items():
+                if (correlation := correlate_ranks(found)) is not None:
+                    yield day, correlation
+
+        return self._collect(rank)
+
+    def _collect(self, values: Callable[[Horizon], Iterable[Dated]]) -> Estimates:
+        """By horizon, where anything is known."""
+        found = {horizon: estimate(values(horizon), self.moments, OVERLAP[horizon]) for horizon in HORIZONS}
+        return {horizon: known for horizon, known in found.items() if known}
 
     def _halve(self, points: Sequence[Point]) -> Halves | None:
         """By strength, and where that is one by how unusual the figure is; None where neither tells them apart."""

@@ -8,15 +8,16 @@ from moot.modules.evaluation.application.figures import MAIN, Estimates, Figures
 from moot.modules.evaluation.application.walk import Walk
 from moot.modules.evaluation.domain.observation import ARGUED, HORIZONS, SAY, UNARGUED
 from moot.modules.evaluation.domain.statistics import Estimate
+from moot.shared.domain.claims import Horizon
 from moot.shared.domain.messages import Locale, Message
 
 NONE = "–"
 TABLES = {
-    "voices": ("n", "share", "hits", "coin", "brier", "gain"),
-    "signals": ("n", "share", "hits", "coin", "excess"),
-    "hearings": ("n", "ranks", "hits", "coin", "gain"),
+    "voices": ("n", "share", "hits", "brier", "gain"),
+    "signals": ("n", "share", "hits", "excess"),
+    "hearings": ("n", "ranks", "hits", "gain"),
     "deciles": ("n", "weight", "excess"),
-    "kinds": ("n", "weight", "horizon", "hits", "coin", "stronger", "weaker", "gain"),
+    "kinds": ("n", "weight", "horizon", "hits", "stronger", "weaker", "gain"),
     "fading": ("n", "horizon", "stronger", "weaker", "more"),
 }
 """By table, the columns after the name; some are a column for each horizon."""
@@ -25,8 +26,7 @@ CELLS: dict[str, Callable[[Row], list[str]]] = {
     "share": lambda row: [f"{row.share * 100:.1f}"],
     "weight": lambda row: [_sign(row.weight, "+.3f")],
     "horizon": lambda row: [str(row.horizon)],
-    "hits": lambda row: [_tell(row.hits, ".1f", 100)],
-    "coin": lambda row: [NONE if row.coin is None else f"{row.coin * 100:.1f}"],
+    "hits": lambda row: [_tell_hits(row, horizon) for horizon in HORIZONS],
     "brier": lambda row: [NONE if row.brier is None else f"{row.brier:.3f}"],
     "stronger": lambda row: [_sign(row.halves.stronger * 100, "+.2f") if row.halves else NONE],
     "weaker": lambda row: [_sign(row.halves.weaker * 100, "+.2f") if row.halves else NONE],
@@ -35,7 +35,7 @@ CELLS: dict[str, Callable[[Row], list[str]]] = {
     "gain": lambda row: _tell_each(row.gain, "+.2f", 100),
     "ranks": lambda row: _tell_each(row.ranks, "+.3f"),
 }
-BY_HORIZON = ("excess", "gain", "ranks")
+BY_HORIZON = ("hits", "excess", "gain", "ranks")
 BEYOND = {1: "reading.better", -1: "reading.worse"}
 
 
@@ -148,6 +148,11 @@ class Page:
             if rest
             else who
         )
+
+
+def _tell_hits(row: Row, horizon: Horizon) -> str:
+    hits = row.hits.get(horizon)
+    return f"{_tell(hits, '.1f', 100)} / {row.coin[horizon] * 100:.1f}" if hits else NONE
 
 
 def _tell_each(found: Estimates, how: str, times: int = 1) -> list[str]:

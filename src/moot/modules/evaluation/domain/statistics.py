@@ -30,6 +30,11 @@ class Estimate(Frozen):
     low: float | None = None
     high: float | None = None
 
+    def clip(self) -> "Estimate":
+        """Of a share, which is never below 0 nor above 1."""
+        low, high = (None if end is None else min(max(end, 0.0), 1.0) for end in (self.low, self.high))
+        return self.model_copy(update={"low": low, "high": high})
+
     @property
     def side(self) -> int:
         """1 where the whole interval lies above zero, -1 below, 0 where it contains it."""
