@@ -26,7 +26,8 @@ def measured() -> Iterator[str]:
     for rules in Path("src").rglob("rules.toml"):
         tables = tomllib.loads(rules.read_text(encoding="utf-8"))
         tables.pop("horizon", None)
-        yield from (rule["measure"] for table in tables.values() for rule in table.values())
+        rules_of = (rule for table in tables.values() for rule in table.values())
+        yield from (rule[name] for rule in rules_of for name in ("measure", "of", "less") if name in rule)
 
 
 def main() -> int:

@@ -188,9 +188,7 @@ class Moot(Desk):
     def evaluation(self) -> EvaluationContainer:
         from moot.modules.evaluation.container import EvaluationContainer
 
-        return EvaluationContainer(
-            self.market_data, self.llm_platform, self.settings.judge_quorum, self._clock
-        )
+        return EvaluationContainer(self.market_data, self.coordinator, self._clock)
 
     @cached_property
     def database_tool(self) -> DatabaseTool:

@@ -76,7 +76,9 @@ async def test_what_helps_one_sector_hurts_another_and_hardly_touches_a_third() 
     """Lower rates: cheaper credit for a developer, a thinner margin for a bank."""
     said, sides = {}, {}
     for industry in ("全国地产", "银行", "白酒"):
-        report = await macro(FakeMarketFacts(figures=friendly_figures(), listed=in_industry(industry)), "en-US")
+        report = await macro(
+            FakeMarketFacts(figures=friendly_figures(), listed=in_industry(industry)), "en-US"
+        )
         (claim,) = [claim for claim in report["claims"] if claim["id"] == "macro.lpr"]
         said[industry], sides[industry] = claim["says"]["en-US"], (claim["side"], claim["strength"])
         assert claim["horizon"] == 60

@@ -227,7 +227,11 @@ async def test_a_model_may_contest_a_claim_of_the_rules_and_counts_through_it_al
     )
     report = await told(contested)
     (answer,) = by_model(report)
-    assert (answer.side, answer.contests, answer.strength) == ("neither", target.id, min(0.4, target.strength))
+    assert (answer.side, answer.contests, answer.strength) == (
+        "neither",
+        target.id,
+        min(0.4, target.strength),
+    )
     (relation,) = [r for r in relate([target, answer]) if r.source == answer.id]
     assert (relation.target, relation.kind, relation.by) == (target.id, "attack", "llm")
     assert relation.why == answer.says

@@ -40,6 +40,7 @@ def walk(
     json: Annotated[Path | None, option("evaluate.json", "--json", metavar="FILE")] = None,
 ) -> None:
     async def work(desk: "Moot") -> Walk:
+        _make_sure_of(out, json)
         typed = [*(symbols or []), *(read_file(file).splitlines() if file else [])]
         named = [await name_share(desk, text) for text in (list_typed(typed) if typed else [])]
         service = desk.evaluation.walk_service()
@@ -62,15 +63,16 @@ def _show(done: Walk, out: Path | None, json: Path | None) -> None:
     page = Page(done, environment_locale())
     for said in page.read():
         typer.echo(said)
-    if out:
-        _write(out, page.write())
-    if json:
-        _write(json, done.to_json())
+    for path, text in ((out, page.write), (json, done.to_json)):
+        if path:
+            path.write_text(text(), encoding="utf-8")
+            tell("evaluate.written", err=True, path=path)
 
 
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as e:
-        raise InvalidInput(SAY("evaluate.unwritable", path=path, reason=e.strerror or e)) from None
-    tell("evaluate.written", err=True, path=path)
+def _make_sure_of(*files: Path | None) -> None:
+    """Nobody waits for minutes to learn that a file cannot be written."""
+    for path in filter(None, files):
+        try:
+            path.touch()
+        except OSError as e:
+            raise InvalidInput(SAY("evaluate.unwritable", path=path, reason=e.strerror or e)) from None

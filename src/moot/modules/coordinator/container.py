@@ -31,7 +31,12 @@ if TYPE_CHECKING:
 
     from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest, ResearchResult
     from moot.modules.coordinator.infrastructure.adapters.governance_adapter import GovernanceAdapter
-    from moot.modules.coordinator.infrastructure.adapters.research_gateway_adapter import SessionFactory
+    from moot.modules.coordinator.infrastructure.adapters.research_gateway_adapter import (
+        DebateGatewayAdapter,
+        JudgeGatewayAdapter,
+        ResearchGatewayAdapter,
+        SessionFactory,
+    )
     from moot.modules.debate.container import DebateContainer
     from moot.modules.governance.application.coordinator_agent import CoordinatorAgent
     from moot.modules.governance.application.execution_monitor import WorkflowJournal
@@ -120,28 +125,31 @@ class CoordinatorContainer:
         return self._orchestrator
 
     def _engine(self, repository: IResearchSessionRepository) -> IResearchOrchestrationPort:
-        from moot.modules.coordinator.infrastructure.adapters.research_gateway_adapter import (
-            DebateGatewayAdapter,
-            JudgeGatewayAdapter,
-            ResearchGatewayAdapter,
-        )
         from moot.modules.coordinator.infrastructure.orchestration.graph_builder import NodeLayers
         from moot.modules.coordinator.infrastructure.orchestration.langgraph_orchestrator import (
             LangGraphResearchOrchestrator,
         )
 
-        sessions: SessionFactory = self._trail.database.session if self._trail else nullcontext
-        near = self._neighbours
         return LangGraphResearchOrchestrator(
-            ResearchGatewayAdapter(sessions, near.research),
-            DebateGatewayAdapter(sessions, near.debate),
-            JudgeGatewayAdapter(sessions, near.judge).on_exchange(near.trading),
+            *self.gateways(),
             layers=NodeLayers(
                 policy=self._policy,
                 timeout=self._settings.node_timeout,
                 clock=self._clock,
                 repository=repository,
             ),
+        )
+
+    def gateways(self) -> tuple[ResearchGatewayAdapter, DebateGatewayAdapter, JudgeGatewayAdapter]:
+        """Experts, debate and judge as a session reaches them; its moment and language are the context's."""
+        from moot.modules.coordinator.infrastructure.adapters import research_gateway_adapter as adapters
+
+        sessions: SessionFactory = self._trail.database.session if self._trail else nullcontext
+        near = self._neighbours
+        return (
+            adapters.ResearchGatewayAdapter(sessions, near.research),
+            adapters.DebateGatewayAdapter(sessions, near.debate),
+            adapters.JudgeGatewayAdapter(sessions, near.judge).on_exchange(near.trading),
         )
 
     async def close(self) -> None:

@@ -1,33 +1,28 @@
-"""What the observations of one span of time come to: for every signal, kind of claim and verdict, in figures."""
+"""What the observations of one span of time come to: for every signal, kind of claim and hearing, in figures."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
+from itertools import groupby
 from math import fsum
 from statistics import median
+from typing import NamedTuple
 
-from moot.modules.evaluation.domain.observation import (
-    HORIZONS,
-    SIDES,
-    Frozen,
-    Horizon,
-    Observation,
-    Said,
-)
+from moot.modules.evaluation.domain.observation import ARGUED, HORIZONS, Frozen, Observation, Said
 from moot.modules.evaluation.domain.statistics import (
     OVERLAP,
-    Calibration,
+    Bin,
     Dated,
     Estimate,
-    Told,
     average,
-    calibrate,
+    bin_by_tenths,
     contrast,
     correlate_ranks,
     estimate,
+    find_brier,
 )
-from moot.shared.domain.experts import ExpertType
+from moot.shared.domain.claims import Horizon
 
 MAIN: Horizon = 20
 """The horizon of what names none of its own."""
@@ -35,41 +30,23 @@ FEWEST_COMPARED = 40
 SMALLEST_PART = 0.25
 """Of all claims of a kind, what either half must have: most are equally strong in some kinds."""
 DECILES = 10
-UNARGUED = "unargued"
 Estimates = dict[Horizon, Estimate]
 
 
-@dataclass(frozen=True)
-class Point:
-    """Something that was said of a company at an observation; `side` 1 for it, -1 against, 0 neither."""
-
-    where: Observation
-    side: int
-    confidence: float | None = None
-
-
-class Row(Frozen):
-    """`share` is of everything said by the same; `hits`: how often the excess was on the side taken, at `horizon`;
-    `coin`: what sides drawn by lot, as many for and against, would have hit. `excess` is that of the shares; of an
-    expert, a kind of claims or a hearing it is counted for whoever took the side.
+class Point(NamedTuple):
+    """Something that was said of a company: `weight` positive for it, negative against, 0 neither; `unusual` is how
+    far the figure it rests on lies from the middle.
     """
 
-    name: str
-    n: int
-    share: float
-    horizon: Horizon
-    hits: Estimate | None
-    coin: float | None
-    excess: Estimates
+    where: Observation
+    weight: float
+    horizon: Horizon = MAIN
+    confidence: float | None = None
+    unusual: float = 0.0
 
-
-class Expert(Frozen):
-    name: str
-    heard: int
-    asked: int
-    signals: list[Row]
-    sided: Row
-    calibration: Calibration | None
+    @property
+    def side(self) -> int:
+        return int(self.weight > 0) - int(self.weight < 0)
 
 
 class Halves(Frozen):
@@ -80,39 +57,37 @@ class Halves(Frozen):
     more: Estimate
 
 
-class Kind(Frozen):
+class Row(Frozen):
+    """What was said `n` times, a `share` of all companies and dates, or of all signals of the same; claims of a kind
+    have a `horizon` of their own. `hits` is how often the excess was on the side taken, `coin` how often it is on
+    sides drawn by lot, as many for and against.
+
+    `excess` is that of the shares, `gain` the same counted for whoever took the side, `ranks` its mean rank
+    correlation with the weight, date by date. `brier` and `bins` take confidence for the probability to hit.
+    """
+
     name: str
-    pull: float
-    row: Row
-    halves: Halves | None
-
-
-class Hearing(Frozen):
-    """Who was heard: `ranks`, the mean over dates of the rank correlation of lean and excess."""
-
-    name: str
+    n: int
+    share: float
+    weight: float
+    horizon: Horizon
+    hits: Estimates
+    coin: dict[Horizon, float]
+    excess: Estimates
+    gain: Estimates
     ranks: Estimates
-    sided: Row
-
-
-class Decile(Frozen):
-    lean: float
-    row: Row
+    brier: float | None
+    bins: list[Bin]
+    halves: Halves | None = None
 
 
 class Figures(Frozen):
-    """Of one span: the tuning dates, or those reported on. Never of both."""
+    """Of one span: the tuning dates, or those reported on; never of both. `base`: how many shares beat the mean."""
 
     dates: int
-    observations: int
-    base: dict[Horizon, float]
-    experts: list[Expert]
-    kinds: list[Kind]
-    actions: list[Row]
-    verdicts: Row
-    calibration: Calibration | None
-    deciles: list[Decile]
-    hearings: list[Hearing]
+    n: int
+    base: float
+    tables: dict[str, list[Row]]
 
 
 @dataclass(frozen=True)
@@ -122,195 +97,137 @@ class Span:
     observations: Sequence[Observation]
     until: date
 
+    def count(self) -> Figures:
+        tables: dict[str, dict[str, list[Point]]] = {}
+        for table, name, point in self._list_points():
+            tables.setdefault(table, {}).setdefault(name, []).append(point)
+        rows = {
+            table: [self._row(table, name, tables) for name in sorted(named, key=_order)]
+            for table, named in tables.items()
+        }
+        return Figures(dates=len(self.moments), n=len(self.observations), base=self._base(MAIN), tables=rows)
+
     @cached_property
     def moments(self) -> list[date]:
         return sorted({seen.day for seen in self.observations})
 
-    def excess(self, seen: Observation, horizon: Horizon) -> float | None:
+    def _excess(self, seen: Observation, horizon: Horizon) -> float | None:
         came = seen.came.get(horizon)
         return came.excess if came and came.sold < self.until else None
 
-    def list_excess(self, points: Iterable[Point], horizon: Horizon) -> Iterator[tuple[Point, float]]:
-        for point in points:
-            excess = self.excess(point.where, horizon)
-            if excess is not None:
-                yield point, excess
-
-    def count(self) -> Figures:
-        seen = self.observations
-        verdicts = [
-            Point(one, SIDES[one.said.action], one.said.confidence) for one in seen if one.said.action
-        ]
-        by_action = group(verdicts, lambda point: str(point.where.said.action))
-        return Figures(
-            dates=len(self.moments),
-            observations=len(seen),
-            base={horizon: self._base(horizon) for horizon in HORIZONS},
-            experts=[self._expert(expert.value) for expert in ExpertType],
-            kinds=list(self._kinds()),
-            actions=[self.row(name, points, len(verdicts)) for name, points in by_action.items()],
-            verdicts=self.row("", verdicts, len(seen), signed=True),
-            calibration=self._calibrate(verdicts),
-            deciles=list(self._deciles()),
-            hearings=list(self._hearings()),
+    def _list_points(self) -> Iterator[tuple[str, str, Point]]:
+        """Each with its table and its name there."""
+        for one in self.observations:
+            for who, view in one.said.views.items():
+                point = Point(one, view.stance, confidence=view.confidence)
+                yield "voices", who, point
+                yield "signals", f"{who} {view.signal}", point
+            for claim in one.said.claims:
+                yield "kinds", claim.kind, Point(one, claim.pull, claim.horizon, unusual=self._unusual(claim))
+            for name, lean in one.said.leans.items():
+                yield "hearings", name, Point(one, lean)
+        leans = sorted(
+            (one.said.leans[ARGUED], place) for place, one in enumerate(self.observations) if one.said.leans
         )
+        for rank, (lean, place) in enumerate(leans):
+            yield "deciles", str(1 + DECILES * rank // len(leans)), Point(self.observations[place], lean)
 
-    def row(
-        self, name: str, points: Sequence[Point], of: int, *, horizon: Horizon = MAIN, signed: bool = False
-    ) -> Row:
-        """`signed`: excess counts for whoever took the side, and what takes none is left out of it."""
-        sided = [(point, excess) for point, excess in self.list_excess(points, horizon) if point.side]
-        base = self._base(horizon)
-        hits = ((point.where.day, float(point.side * excess > 0)) for point, excess in sided)
-        coin = fsum(base if point.side > 0 else 1 - base for point, _ in sided)
+    def _unusual(self, said: Said) -> float:
+        return 0.0 if said.value is None else abs(said.value - self._usual[said.id])
+
+    @cached_property
+    def _usual(self) -> Mapping[str, float]:
+        """By claim, the number it rests on in the middle of all companies and dates, whatever was made of it."""
+        claims = [claim for one in self.observations for claim in one.said.claims if claim.value is not None]
+        claims.sort(key=lambda claim: claim.id)
+        by_id = groupby(claims, key=lambda claim: claim.id)
+        return {name: median(claim.value or 0.0 for claim in found) for name, found in by_id}
+
+    def _row(self, table: str, name: str, tables: Mapping[str, Mapping[str, Sequence[Point]]]) -> Row:
+        points = tables[table][name]
+        sided = [point for point in points if point.side]
+        whole = tables["voices"][name.partition(" ")[0]] if table == "signals" else self.observations
+        hits = self._estimate(sided, lambda point, excess: float(point.side * excess > 0))
+        told = [
+            (point.confidence, point.side * excess > 0)
+            for point, excess in self._look(sided, MAIN)
+            if point.confidence is not None
+        ]
         return Row(
             name=name,
             n=len(points),
-            share=len(points) / of if of else 0.0,
-            horizon=horizon,
-            hits=estimate(hits, self.moments, OVERLAP[horizon]),
-            coin=coin / len(sided) if sided else None,
-            excess=dict(self._estimate_excess(points, signed)),
+            share=len(points) / len(whole),
+            weight=fsum(point.weight for point in points) / len(points),
+            horizon=points[0].horizon,
+            hits={horizon: known.clip() for horizon, known in hits.items()},
+            coin={horizon: self._toss(sided, horizon) for horizon in hits},
+            excess=self._estimate(points, lambda point, excess: excess),
+            gain=self._estimate(sided, lambda point, excess: point.side * excess),
+            ranks=self._correlate(points),
+            brier=find_brier(told),
+            bins=bin_by_tenths(told),
+            halves=self._halve(points) if table == "kinds" else None,
         )
 
-    def _estimate_excess(self, points: Sequence[Point], signed: bool) -> Iterator[tuple[Horizon, Estimate]]:
-        for horizon in HORIZONS:
-            values = (
-                (point.where.day, point.side * excess if signed else excess)
-                for point, excess in self.list_excess(points, horizon)
-                if point.side or not signed
-            )
-            if found := estimate(values, self.moments, OVERLAP[horizon]):
-                yield horizon, found
+    def _look(self, points: Iterable[Point], horizon: Horizon) -> Iterator[tuple[Point, float]]:
+        for point in points:
+            if (excess := self._excess(point.where, horizon)) is not None:
+                yield point, excess
+
+    def _toss(self, sided: Sequence[Point], horizon: Horizon) -> float:
+        base, sides = self._base(horizon), [point.side for point, _ in self._look(sided, horizon)]
+        return fsum(base if side > 0 else 1 - base for side in sides) / len(sides)
 
     def _base(self, horizon: Horizon) -> float:
-        """How many shares beat the mean at all: fewer than half, as few that rise much lift it for all."""
-        beat = [
-            excess > 0 for seen in self.observations if (excess := self.excess(seen, horizon)) is not None
-        ]
+        """Fewer than half beat the mean, as a rule: few that rise much lift it for all."""
+        beat = [excess > 0 for one in self.observations if (excess := self._excess(one, horizon)) is not None]
         return sum(beat) / len(beat) if beat else 0.5
 
-    def _calibrate(self, points: Iterable[Point]) -> Calibration | None:
-        """Confidence taken for the probability that the side is right."""
-        return calibrate(
-            Told(point.confidence, point.side * excess > 0)
-            for point, excess in self.list_excess(points, MAIN)
-            if point.side and point.confidence is not None
+    def _estimate(self, points: Sequence[Point], value: Callable[[Point, float], float]) -> Estimates:
+        return self._collect(
+            lambda horizon: [(p.where.day, value(p, excess)) for p, excess in self._look(points, horizon)]
         )
 
-    def _expert(self, name: str) -> Expert:
-        heard = [one for one in self.observations if name in one.said.views]
-        views = [(one, one.said.views[name]) for one in heard]
-        points = [Point(one, _sign(view.stance), view.confidence) for one, view in views]
-        by_signal = group(points, lambda point: point.where.said.views[name].signal)
-        return Expert(
-            name=name,
-            heard=len(heard),
-            asked=len(self.observations),
-            signals=[self.row(signal, members, len(points)) for signal, members in by_signal.items()],
-            sided=self.row(name, points, len(self.observations), signed=True),
-            calibration=self._calibrate(points),
-        )
+    def _correlate(self, points: Sequence[Point]) -> Estimates:
+        def rank(horizon: Horizon) -> Iterator[Dated]:
+            pairs: dict[date, list[tuple[float, float]]] = {}
+            for point, excess in self._look(points, horizon):
+                pairs.setdefault(point.where.day, []).append((point.weight, excess))
+            for day, found in pairs.items():
+                if (correlation := correlate_ranks(found)) is not None:
+                    yield day, correlation
 
-    def _kinds(self) -> Iterator[Kind]:
-        found: dict[str, list[tuple[Point, Said]]] = {}
-        for one in self.observations:
-            for said in one.said.claims:
-                found.setdefault(said.kind, []).append((Point(one, _sign(said.pull)), said))
-        for name, members in sorted(found.items()):
-            points, horizon = [point for point, _ in members], members[0][1].horizon
-            yield Kind(
-                name=name,
-                pull=fsum(said.pull for _, said in members) / len(members),
-                row=self.row(name, points, len(self.observations), horizon=horizon, signed=True),
-                halves=self._halve(members, horizon),
-            )
+        return self._collect(rank)
 
-    def _halve(self, members: Sequence[tuple[Point, Said]], horizon: Horizon) -> Halves | None:
+    def _collect(self, values: Callable[[Horizon], Iterable[Dated]]) -> Estimates:
+        """By horizon, where anything is known."""
+        found = {horizon: estimate(values(horizon), self.moments, OVERLAP[horizon]) for horizon in HORIZONS}
+        return {horizon: known for horizon, known in found.items() if known}
+
+    def _halve(self, points: Sequence[Point]) -> Halves | None:
         """By strength, and where that is one by how unusual the figure is; None where neither tells them apart."""
-        known: list[tuple[tuple[float, float], Dated]] = []
-        for point, said in members:
-            excess = self.excess(point.where, horizon)
-            if excess is not None and point.side:
-                key = abs(said.pull), self._unusual(said)
-                known.append((key, (point.where.day, point.side * excess)))
-        if len(known) < FEWEST_COMPARED:
-            return None
-        cut = sorted(key for key, _ in known)[len(known) // 2]
+        horizon = points[0].horizon
+        known = [
+            ((abs(point.weight), point.unusual), (point.where.day, point.side * excess))
+            for point, excess in self._look(points, horizon)
+            if point.side
+        ]
+        cut = sorted(key for key, _ in known)[len(known) // 2] if known else (0.0, 0.0)
         stronger = [dated for key, dated in known if key >= cut]
         weaker = [dated for key, dated in known if key < cut]
-        if min(len(stronger), len(weaker)) < SMALLEST_PART * len(known):
+        if min(len(stronger), len(weaker)) < SMALLEST_PART * max(len(known), FEWEST_COMPARED):
             return None
         more = contrast(stronger, weaker, self.moments, OVERLAP[horizon])
         return Halves(stronger=average(stronger), weaker=average(weaker), more=more) if more else None
 
-    def _unusual(self, said: Said) -> float:
-        usual = self._usual.get(said.figure)
-        return 0.0 if said.value is None or usual is None else abs(said.value - usual)
 
-    @cached_property
-    def _usual(self) -> Mapping[str, float]:
-        """What each figure is in the middle, of all companies and dates of the span, claimed of or not."""
-        figures: dict[str, list[float]] = {}
-        for one in self.observations:
-            for name, value in one.said.figures.items():
-                figures.setdefault(name, []).append(value)
-        return {name: median(values) for name, values in figures.items()}
-
-    def _deciles(self) -> Iterator[Decile]:
-        leans = [(lean, one) for one in self.observations if (lean := one.said.leans.get("all")) is not None]
-        leans.sort(key=lambda pair: (pair[0], pair[1].day, pair[1].symbol))
-        for place in range(DECILES):
-            members = leans[len(leans) * place // DECILES : len(leans) * (place + 1) // DECILES]
-            if members:
-                points = [Point(one, _sign(lean)) for lean, one in members]
-                mean = fsum(lean for lean, _ in members) / len(members)
-                yield Decile(lean=mean, row=self.row(str(place + 1), points, len(leans)))
-
-    def _hearings(self) -> Iterator[Hearing]:
-        names = dict.fromkeys(name for one in self.observations for name in one.said.leans)
-        order = ["all", *sorted(name for name in names if name != "all")] if names else []
-        for name in (*order, UNARGUED):
-            leans = {
-                (one.day, one.symbol): (one, lean)
-                for one in self.observations
-                if (lean := one.said.unargued if name == UNARGUED else one.said.leans.get(name)) is not None
-            }
-            points = [Point(one, _sign(lean)) for one, lean in leans.values()]
-            yield Hearing(
-                name=name,
-                ranks=dict(self._rank(list(leans.values()))),
-                sided=self.row(name, points, len(self.observations), signed=True),
-            )
-
-    def _rank(self, leans: Sequence[tuple[Observation, float]]) -> Iterator[tuple[Horizon, Estimate]]:
-        for horizon in HORIZONS:
-            by_date: dict[date, list[tuple[float, float]]] = {}
-            for one, lean in leans:
-                excess = self.excess(one, horizon)
-                if excess is not None:
-                    by_date.setdefault(one.day, []).append((lean, excess))
-            ranked = ((day, correlate_ranks(pairs)) for day, pairs in sorted(by_date.items()))
-            known = [(day, rank) for day, rank in ranked if rank is not None]
-            if found := estimate(known, self.moments, OVERLAP[horizon]):
-                yield horizon, found
+def _order(name: str) -> tuple[int, str]:
+    """By name, and numbers by their size."""
+    return int(name) if name.isdecimal() else 0, name
 
 
-def group(points: Iterable[Point], key: Callable[[Point], str]) -> dict[str, list[Point]]:
-    """By name, in the order of the names."""
-    found: dict[str, list[Point]] = {}
-    for point in points:
-        found.setdefault(key(point), []).append(point)
-    return dict(sorted(found.items()))
-
-
-def list_fading(figures: Figures) -> list[Kind]:
+def list_fading(figures: Figures) -> list[Row]:
     """Kinds of claims whose stronger half did worse than their weaker half, the worst first."""
-    by = {kind.name: kind.halves.more.mean for kind in figures.kinds if kind.halves}
-    return sorted(
-        (kind for kind in figures.kinds if by.get(kind.name, 0.0) < 0), key=lambda kind: by[kind.name]
-    )
-
-
-def _sign(value: float) -> int:
-    return int(value > 0) - int(value < 0)
+    by = {row.name: row.halves.more.mean for row in figures.tables.get("kinds", []) if row.halves}
+    fading = (row for row in figures.tables.get("kinds", []) if by.get(row.name, 0.0) < 0)
+    return sorted(fading, key=lambda row: by[row.name])

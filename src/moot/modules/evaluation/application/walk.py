@@ -1,6 +1,6 @@
 """A walk through past months: what the desk would have said of each company, and what came of it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import cached_property
@@ -23,12 +23,10 @@ from moot.shared.domain.symbol import Market, Symbol
 AFTER = timedelta(days=400)
 """How far beyond the last moment prices are read: sixty sessions, and as long as most suspensions last."""
 
-Watch = Callable[[int], None]
-
 
 @dataclass(frozen=True)
 class Plan:
-    """Whom to look at, and on which evenings: the last session of each month."""
+    """Whom to look at, and on which evenings; those before `tune_until` are for tuning."""
 
     symbols: tuple[Symbol, ...]
     days: tuple[date, ...]
@@ -44,7 +42,7 @@ class Plan:
 
 
 class Walk(Frozen):
-    """`observations` of every company on every day; those before `tune_until` are for tuning, no others."""
+    """`observations` are of every company on every day."""
 
     market: Market
     symbols: list[str]
@@ -64,9 +62,8 @@ class Walk(Frozen):
     def to_json(self) -> str:
         """Everything, with the figures and the names of kinds that should lose weight."""
         figures = {"tuning": self.tuning.model_dump(), "reporting": self.reporting.model_dump()}
-        fading = [kind.name for kind in list_fading(self.tuning)]
-        body = {**self.model_dump(), "figures": figures, "fading": fading}
-        return to_json(body).decode() + "\n"
+        fading = [row.name for row in list_fading(self.tuning)]
+        return to_json({**self.model_dump(), "figures": figures, "fading": fading}).decode() + "\n"
 
 
 class WalkService:
@@ -74,21 +71,23 @@ class WalkService:
         self._panel, self._prices, self._now = panel, prices, now
 
     async def plan(self, symbols: Sequence[Symbol], start: date, end: date, tune_until: date) -> Plan:
-        """From the month of `start` to that of `end`; without symbols, everybody there are bars of."""
-        first, last = start.replace(day=1), _last_of_month(end)
+        """The last session of each month from that of `start` to that of `end`, as far as they are over; without
+        symbols, everybody there are bars of.
+        """
+        first, last = start.replace(day=1), (end.replace(day=28) + timedelta(days=4)).replace(day=1)
+        last -= timedelta(days=1)
         chosen = tuple(dict.fromkeys(symbols)) or tuple(await self._prices.list_symbols(first, last))
         markets = sorted({symbol.market for symbol in chosen})
-        if not chosen:
-            raise NothingToWalk(SAY("no_symbols"))
-        if len(markets) > 1:
-            raise NothingToWalk(SAY("several_markets", markets=markets))
+        if len(markets) != 1:
+            said = SAY("several_markets", markets=markets) if markets else SAY("no_symbols")
+            raise NothingToWalk(said)
         ends = find_month_ends(self._prices.list_sessions(markets[0], first, last))
         days = tuple(day for day in ends if evening_of(day, markets[0]) <= self._now)
         if not days:
             raise NothingToWalk(SAY("no_months", start=first, end=last))
         return Plan(chosen, days, tune_until)
 
-    async def walk(self, plan: Plan, watch: Watch = lambda _: None) -> Walk:
+    async def walk(self, plan: Plan, watch: Callable[[int], None] = lambda _: None) -> Walk:
         said: dict[tuple[date, Symbol], Deliberation] = {}
         for symbol in plan.symbols:
             for day in plan.days:
@@ -103,26 +102,15 @@ class WalkService:
         )
 
     async def _look_back(
-        self, plan: Plan, said: dict[tuple[date, Symbol], Deliberation]
+        self, plan: Plan, said: Mapping[tuple[date, Symbol], Deliberation]
     ) -> list[Observation]:
         """Prices are read when everybody has spoken."""
         span = plan.days[0], plan.days[-1] + AFTER
         sessions = self._prices.list_sessions(plan.market, *span)
-        bars = {symbol: await self._prices.read_bars(symbol, *span) for symbol in plan.symbols}
-        cited = {claim.figure for one in said.values() for claim in one.claims}
-        seen = []
-        for day in plan.days:
-            came = compare({symbol.text: trade(bars[symbol], sessions, day) for symbol in plan.symbols})
-            for symbol in plan.symbols:
-                kept = _keep_figures(said[day, symbol], cited)
-                seen.append(Observation(symbol=symbol.text, day=day, said=kept, came=came[symbol.text]))
-        return seen
-
-
-def _keep_figures(said: Deliberation, cited: set[str]) -> Deliberation:
-    """Those that some claim of the walk rests on first."""
-    return said.model_copy(update={"figures": {k: v for k, v in said.figures.items() if k in cited}})
-
-
-def _last_of_month(day: date) -> date:
-    return (day.replace(day=28) + timedelta(days=4)).replace(day=1) - timedelta(days=1)
+        bars = {symbol.text: await self._prices.read_bars(symbol, *span) for symbol in plan.symbols}
+        came = {day: compare({name: trade(bars[name], sessions, day) for name in bars}) for day in plan.days}
+        return [
+            Observation(symbol=symbol.text, day=day, said=said[day, symbol], came=came[day][symbol.text])
+            for day in plan.days
+            for symbol in plan.symbols
+        ]

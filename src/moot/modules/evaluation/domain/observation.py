@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from datetime import date, datetime
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Protocol
 
 from pydantic import BaseModel
 
+from moot.shared.domain.claims import Horizon
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.experts import EXPERT_TEXTS
 from moot.shared.domain.facts import DailyBar
@@ -14,12 +15,8 @@ from moot.shared.domain.messages import Catalogue
 from moot.shared.domain.symbol import Market, Symbol
 
 SAY = Catalogue(EXPERT_TEXTS, Path(__file__).parent / "texts")
-
-Horizon = Literal[5, 20, 60]
 HORIZONS: tuple[Horizon, ...] = (5, 20, 60)
-"""In sessions, as claims count them."""
-Action = Literal["BUY", "HOLD", "SELL"]
-SIDES: dict[Action, int] = {"BUY": 1, "HOLD": 0, "SELL": -1}
+ARGUED, UNARGUED = "all", "unargued"
 
 
 class Frozen(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
@@ -27,7 +24,7 @@ class Frozen(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
 
 
 class View(Frozen):
-    """What an expert concludes; `stance` runs from -1 (bear) to 1 (bull)."""
+    """A conclusion, an expert's or the judge's; `stance` runs from -1 (bear) to 1 (bull)."""
 
     signal: str
     stance: float
@@ -35,8 +32,8 @@ class View(Frozen):
 
 
 class Said(Frozen):
-    """A claim. `pull` is as it was made, for (+) or against (-), `settled` what the argument left of it; `figure` is
-    the evidence it rests on first, `value` what that says, if it is a number.
+    """A claim: `pull` as it was made, for (+) or against (-), `settled` what the argument left of its strength,
+    `value` the number it rests on first, if that is one.
     """
 
     id: str
@@ -44,26 +41,20 @@ class Said(Frozen):
     pull: float
     settled: float
     horizon: Horizon
-    figure: str
     value: float | None
 
 
 class Deliberation(Frozen):
-    """What the whole desk makes of a company at a moment, by rule.
+    """What the whole desk makes of a company at a moment, by rule; `failures` are codes, of experts or of the judge.
 
-    `leans`: where the argument leads, from -1 (do not buy) to 1 (do), by who is heard (see `Hearing`); `unargued` is
-    the mean stance of the experts, without any argument. `figures` are the numbers claims may rest on.
+    `leans`: where it leads, from -1 (do not buy) to 1 (do), by who is heard: `all`, `only x`, `without x`; and
+    `unargued`, the mean stance of the experts without any debate.
     """
 
     views: dict[str, View]
     failures: dict[str, str]
     claims: list[Said] = []
     leans: dict[str, float] = {}
-    unargued: float | None = None
-    action: Action | None = None
-    confidence: float | None = None
-    reason: str = ""
-    figures: dict[str, float] = {}
 
 
 class Outcome(Frozen):
@@ -84,11 +75,11 @@ class Observation(Frozen):
 
 class Panel(Protocol):
     async def deliberate(self, symbol: Symbol, as_of: datetime) -> Deliberation:
-        """All experts, the debate and the judge, by what was known at `as_of`; who fails says so."""
+        """All experts, the debate and the judge, by what was known at `as_of`."""
 
 
 class Prices(Protocol):
-    """Of a market, read past the experts: who deliberates never sees it."""
+    """Read past the experts: who deliberates never sees them."""
 
     async def list_symbols(self, start: date, end: date) -> list[Symbol]:
         """Everybody with bars in that time."""

@@ -1,22 +1,22 @@
 """Means with intervals that know that shares of one day move together; ranks, and how good probabilities were."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from datetime import date
 from itertools import groupby
 from math import fsum, sqrt
-from typing import NamedTuple
+from statistics import correlation
 
-from moot.modules.evaluation.domain.observation import Frozen, Horizon
+from moot.modules.evaluation.domain.observation import Frozen
+from moot.shared.domain.claims import Horizon
 
 Dated = tuple[date, float]
 
 OVERLAP: dict[Horizon, int] = {5: 0, 20: 0, 60: 2}
 """Of the moments after this one, a month or some 20 sessions apart, how many come before its shares are sold."""
-FEWEST_DATES = 5
-FEWEST_PAIRS = 5
+FEWEST_DATES = FEWEST_PAIRS = 5
 Z = 1.959963984540054
 """95 % of a normal distribution lie within this many deviations."""
-BIN = 0.1
 DIGITS = 9
 """So that what is nothing but for its rounding is nothing."""
 
@@ -30,11 +30,15 @@ class Estimate(Frozen):
     low: float | None = None
     high: float | None = None
 
-    def beyond(self, level: float) -> int:
-        """1 where the whole interval lies above that level, -1 below, 0 where it contains it."""
-        if self.low is None or self.high is None:
-            return 0
-        return int(self.low > level) - int(self.high < level)
+    def clip(self) -> "Estimate":
+        """Of a share, which is never below 0 nor above 1."""
+        low, high = (None if end is None else min(max(end, 0.0), 1.0) for end in (self.low, self.high))
+        return self.model_copy(update={"low": low, "high": high})
+
+    @property
+    def side(self) -> int:
+        """1 where the whole interval lies above zero, -1 below, 0 where it contains it."""
+        return 0 if self.low is None or self.high is None else int(self.low > 0) - int(self.high < 0)
 
 
 def estimate(values: Iterable[Dated], moments: Sequence[date], overlap: int = 0) -> Estimate | None:
@@ -44,22 +48,19 @@ def estimate(values: Iterable[Dated], moments: Sequence[date], overlap: int = 0)
     known = list(values)
     if not known:
         return None
-    n, mean = len(known), fsum(value for _, value in known) / len(known)
-    off: dict[date, float] = dict.fromkeys(moments, 0.0)
+    n, mean, off = len(known), average(known), dict.fromkeys(moments, 0.0)
     for day, value in known:
         off[day] += value - mean
-    dates = len({day for day, _ in known})
+    dates, sums = len({day for day, _ in known}), list(off.values())
     if dates < FEWEST_DATES:
-        return Estimate(n=n, dates=dates, mean=round(mean, DIGITS))
-    sums = list(off.values())
+        return Estimate(n=n, dates=dates, mean=mean)
     spread = fsum(
-        (1 - lag / (overlap + 1))
-        * (2 if lag else 1)
-        * fsum(a * b for a, b in zip(sums, sums[lag:], strict=False))
+        (2 - 2 * lag / (overlap + 1) if lag else 1) * a * b
         for lag in range(overlap + 1)
+        for a, b in zip(sums, sums[lag:], strict=False)
     )
     half = student(dates - 1) * sqrt(max(0.0, spread) * dates / (dates - 1)) / n
-    low, mean, high = (round(value, DIGITS) for value in (mean - half, mean, mean + half))
+    low, high = round(mean - half, DIGITS), round(mean + half, DIGITS)
     return Estimate(n=n, dates=dates, mean=mean, low=low, high=high)
 
 
@@ -79,7 +80,7 @@ def average(values: Sequence[Dated]) -> float:
 
 
 def student(freedom: int) -> float:
-    """The same of Student's t, to three digits from two degrees of freedom on (Cornish and Fisher's expansion)."""
+    """The same of Student's t, within 0.3 % from four degrees of freedom on (Cornish and Fisher's expansion)."""
     terms = (
         (Z**3 + Z) / 4,
         (5 * Z**5 + 16 * Z**3 + 3 * Z) / 96,
@@ -88,64 +89,38 @@ def student(freedom: int) -> float:
     return Z + fsum(term / freedom**power for power, term in enumerate(terms, start=1))
 
 
-def correlate_ranks(pairs: Sequence[tuple[float, float]]) -> float | None:
+def correlate_ranks(pairs: Sequence[Sequence[float]]) -> float | None:
     """Spearman's; None of too few, and where one side says the same of all."""
     if len(pairs) < FEWEST_PAIRS:
         return None
-    left, right = (_centre(_rank(side)) for side in zip(*pairs, strict=True))
-    spread = fsum(a * a for a in left) * fsum(b * b for b in right)
-    return fsum(a * b for a, b in zip(left, right, strict=True)) / sqrt(spread) if spread else None
+    left, right = (_rank(side) for side in zip(*pairs, strict=True))
+    return correlation(left, right) if len(set(left)) > 1 and len(set(right)) > 1 else None
 
 
 def _rank(values: Sequence[float]) -> list[float]:
     """Equals share the mean of their places."""
-    order = sorted(range(len(values)), key=values.__getitem__)
-    ranks, place = [0.0] * len(values), 0
-    for _, group in groupby(order, key=values.__getitem__):
-        members = list(group)
-        for member in members:
-            ranks[member] = place + (len(members) - 1) / 2
-        place += len(members)
-    return ranks
-
-
-def _centre(values: Sequence[float]) -> list[float]:
-    mean = fsum(values) / len(values)
-    return [value - mean for value in values]
-
-
-class Told(NamedTuple):
-    """A probability somebody gave, and whether it came true."""
-
-    probability: float
-    right: bool
+    order = sorted(values)
+    return [(bisect_left(order, value) + bisect_right(order, value)) / 2 for value in values]
 
 
 class Bin(Frozen):
+    """Of those who told about as much, how often it came true."""
+
     low: float
-    high: float
     n: int
     told: float
     right: float
 
 
-class Calibration(Frozen):
-    """`brier`: the mean square of what was told less what came, 0 at best; who always says one half gets 0.25."""
-
-    n: int
-    brier: float
-    bins: list[Bin]
+def find_brier(told: Sequence[tuple[float, bool]]) -> float | None:
+    """The mean square of probabilities less what came, 0 at best; who always says one half gets 0.25."""
+    return fsum((p - right) ** 2 for p, right in told) / len(told) if told else None
 
 
-def calibrate(told: Iterable[Told]) -> Calibration | None:
-    known = sorted(told)
-    if not known:
-        return None
+def bin_by_tenths(told: Iterable[tuple[float, bool]]) -> list[Bin]:
     bins = []
-    for place, group in groupby(known, key=lambda one: min(int(one.probability / BIN + 1e-9), 9)):
-        members = list(group)
-        means = {name: fsum(getattr(m, name) for m in members) / len(members) for name in Told._fields}
-        low, high = round(place * BIN, 1), round((place + 1) * BIN, 1)
-        bins.append(Bin(low=low, high=high, n=len(members), told=means["probability"], right=means["right"]))
-    brier = fsum((one.probability - one.right) ** 2 for one in known) / len(known)
-    return Calibration(n=len(known), brier=brier, bins=bins)
+    for place, group in groupby(sorted(told), key=lambda one: min(int(one[0] * 10 + 1e-9), 9)):
+        probabilities, right = zip(*group, strict=True)
+        n = len(right)
+        bins.append(Bin(low=place / 10, n=n, told=fsum(probabilities) / n, right=sum(right) / n))
+    return bins
