@@ -8,8 +8,9 @@ from uuid import UUID
 from weakref import WeakValueDictionary
 
 import structlog
-from sqlalchemy import ColumnElement, Select, bindparam, func, select
+from sqlalchemy import ColumnElement, Select, and_, bindparam, func, select
 from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import aliased
 
 from moot.modules.coordinator.domain.exceptions import KeyReused, KeyTaken
 from moot.modules.coordinator.domain.model.session import (
@@ -41,7 +42,7 @@ from moot.shared.infrastructure.transactions import transaction
 
 logger = structlog.get_logger(__name__)
 
-ROW, NODES = ResearchSessionRow, NodeExecutionRow
+ROW = ResearchSessionRow
 COLUMNS = set(ROW.__table__.columns.keys())
 NAMES = {name: field.alias or name for name, field in ResearchSession.model_fields.items()}
 LOOSE = {name for name in NAMES if NAMES[name] not in COLUMNS}
@@ -62,7 +63,6 @@ COUNT = Kind("count", ROW, ())
 
 LOOKED_BACK = 20
 """Verdicts on a symbol among which the one of the latest moment is looked for: they may be asked in any order."""
-RULED = ("debate", "judge")
 
 
 def _last_judged() -> Select[Any]:
@@ -76,9 +76,12 @@ def _last_judged() -> Select[Any]:
         .subquery()
     )
     last = select(reached).order_by(reached.c.as_of.desc(), reached.c.created_at.desc()).limit(1).subquery()
-    return select(last.c.id, last.c.as_of, NODES.node_type, NODES.result_data).where(
-        NODES.session_id == last.c.id, NODES.status == "success", NODES.node_type.in_(RULED)
-    )
+    found = select(last.c.id, last.c.as_of)
+    for node_type in ("debate", "judge"):
+        node = aliased(NodeExecutionRow)
+        ruled = (node.session_id == last.c.id, node.node_type == node_type, node.status == "success")
+        found = found.add_columns(node.result_data).join(node, and_(*ruled))
+    return found
 
 
 LAST_JUDGED = _last_judged()
@@ -190,14 +193,10 @@ class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
 
     async def last_judged(self, workspace_id: str, symbol: str, as_of: datetime) -> Judged | None:
         """Looked up where rows are written: on SQLite that is one transaction for all who wait for theirs."""
-        rows: list[Any] = []
+        found: list[Any] = []
         asked = {"of_workspace": workspace_id, "of_symbol": symbol, "before": as_of}
-        await self._database.write(lambda db: rows.extend(db.execute(LAST_JUDGED, asked)))
-        results = {row.node_type: (row.id, row.as_of, row.result_data) for row in rows}
-        if len(results) < len(RULED):
-            return None
-        session_id, known_until, debate = results["debate"]
-        return Judged(session_id, known_until, debate, results["judge"][2])
+        await self._database.write(lambda db: found.extend(db.execute(LAST_JUDGED, asked)))
+        return Judged(*found[0]) if found else None
 
     async def list_sessions(self, wanted: SessionFilter) -> SessionPage:
         conditions = list(_conditions(wanted))
