@@ -107,8 +107,8 @@ async def test_of_several_indexes_of_a_market_the_customary_one_is_taken() -> No
     assert seen["market_index"] == "000001.SH"
 
 
-async def test_an_industry_without_an_index_is_the_median_of_its_peers() -> None:
-    seen, claim = await ask(index_of(rising(4.0)), among=peers(median=12.04, own=29.06, count=7))
+async def test_where_there_is_no_index_its_peers_are_what_it_is_compared_with() -> None:
+    seen, claim = await ask(among=peers(median=12.04, own=29.06, count=7))
     assert (seen["return_3m"], seen["peer_return_3m"], seen["peer_excess_3m"]) == (29.1, 12.0, 17.1)
     assert claim
     assert "近三个月（29.1%）比 7 家同行的中位数（12.0%）多 17.1 个百分点" in claim["says"]["zh-CN"]
@@ -116,10 +116,11 @@ async def test_an_industry_without_an_index_is_the_median_of_its_peers() -> None
 
 
 async def test_what_there_is_nothing_to_compare_with_is_said() -> None:
-    seen, claim = await ask(index_of(rising(4.0)), among=peers(median=12.0, own=29.0, count=4))
-    assert seen["peer_count"] is None, "four are too few"
+    _, claim = await ask(index_of(rising(4.0)), among=peers(median=12.0, own=29.0, count=7))
     assert claim
-    assert "没有可比的行业指数，同行数量也不足" in claim["says"]["zh-CN"]
+    assert "没有可比的行业指数" in claim["says"]["zh-CN"]
+    seen, claim = await ask(among=peers(median=12.0, own=29.0, count=4))
+    assert (seen["peer_count"], claim) == (None, None), "four are too few"
     seen, claim = await ask()
     assert claim is None
     assert "相对强弱" in seen["told"]["narrative_report"].partition("数据缺口：")[2]

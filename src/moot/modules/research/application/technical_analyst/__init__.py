@@ -22,6 +22,8 @@ from moot.shared.domain.peers import CrossSection
 
 FOLDER = Path(__file__).parent
 LOOKBACK_DAYS = 365
+READ_BACK = timedelta(days=20)
+"""Days before those that are judged: peers are measured from there on, and a source need not be asked twice."""
 MIN_BARS_REQUIRED = 30
 CHARTED_DAYS = 120
 HALF_A_CENT = 0.005 + 1e-9
@@ -147,9 +149,11 @@ class TechnicalSnapshot(Snapshot):
     @property
     def leads(self) -> dict[str, float]:
         """By what it returned more than its market and its industry, where there is something to compare with."""
-        leads = {"market": self.market_excess_60d, "industry": self.industry_excess_60d}
-        if self.industry_excess_60d is None:
-            leads["peers"] = self.peer_excess_3m
+        leads = {
+            "market": self.market_excess_60d,
+            "industry": self.industry_excess_60d,
+            "peers": self.peer_excess_3m,
+        }
         return {beside: lead for beside, lead in leads.items() if lead is not None}
 
     @property
@@ -268,8 +272,8 @@ class TechnicalAnalystService(ExpertService[TechnicalSnapshot, TechnicalResult])
         if analysis_date > case.today:
             raise self._refusal(case, "date_in_future", field="analysis_date", date=analysis_date)
         start = analysis_date - timedelta(days=LOOKBACK_DAYS)
-        days = await self._facts.daily_bars(case.symbol, start, analysis_date, as_of=as_of)
-        bars = [bar for bar in days if not bar.suspended]
+        days = await self._facts.daily_bars(case.symbol, start - READ_BACK, analysis_date, as_of=as_of)
+        bars = [bar for bar in days if bar.trade_date >= start and not bar.suspended]
         if not bars:
             raise self._refusal(case, "no_bars", start=start, end=analysis_date)
         if len(bars) < MIN_BARS_REQUIRED:
@@ -294,7 +298,7 @@ class TechnicalAnalystService(ExpertService[TechnicalSnapshot, TechnicalResult])
         first, last = bars[-61:][0].trade_date, bars[-1].trade_date
         reading = self._facts.read(IndexBar, case.symbol, as_of=case.as_of, start=first, end=last)
         beside = stand_beside(bars, await self._spare(reading), case.company.industry, own)
-        if beside["industry_excess_60d"] is not None or day < case.today:
+        if beside["market_index"] or beside["industry_index"] or day < case.today:
             return beside
         return beside | stand_among(await self._spare(self._find_peers(case)))
 

@@ -1,5 +1,5 @@
 """How a share did beside its market and its industry: its adjusted closes against an index between the same two days,
-or against the median of its peers where its industry has no index.
+or against the median of its peers where there is no index.
 """
 
 from collections.abc import Sequence
