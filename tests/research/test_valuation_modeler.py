@@ -176,7 +176,7 @@ async def test_a_cyclical_company_is_valued_by_the_middle_of_its_years_and_not_b
 async def test_two_years_are_no_cycle() -> None:
     report = await valuation(over_years(50.0, 8.0))
     assert report["valuation_indicators"]["residual_value"] is None
-    assert any(risk.startswith("没有按盈利计算的价值") for risk in report["risk_factors"])
+    assert any("只有 2 个完整年度，不足以判断周期中值" in risk for risk in report["risk_factors"])
 
 
 @pytest.mark.parametrize(
@@ -285,6 +285,8 @@ async def test_a_loss_has_no_pe_rank_no_peg_and_no_graham_value() -> None:
     assert [seen[n] for n in ("pe_percentile", "peg_ratio", "graham_intrinsic_val")] == [None, None, None]
     assert "亏损状态下市盈率失去意义" in report["narrative_report"]
     assert "PE 分位" in report["narrative_report"].split("数据缺口：")[1]
+    assert (seen["residual_value"], seen["residual_table"], seen["mid_cycle_pe"]) == (None, [], None)
+    assert any(risk.startswith("近四季亏损，没有按盈利计算的价值") for risk in report["risk_factors"])
 
 
 async def test_a_short_history_has_no_ranks_and_no_range_from_them() -> None:
