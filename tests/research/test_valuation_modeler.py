@@ -278,6 +278,17 @@ async def test_models_that_lie_three_times_apart_are_no_range_and_leave_the_mult
     assert report["risk_factors"][0].startswith("各模型相差三倍以上")
 
 
+async def test_where_models_are_no_range_and_multiples_do_not_stand_out_nothing_is_told_apart() -> None:
+    """Sixty times earnings is far beyond the models, but usual for this share."""
+    report = await valuation(market([40 + n % 41 for n in range(300)] + [60.0], bps=20 / 2.5, eps=1 / 3))
+    seen = report["valuation_indicators"]
+    assert seen["value_high"] > 3 * seen["value_low"]
+    assert claims_of(report)["residual"]["kind"] == "valuation.residual.far_above"
+    assert (report["valuation_verdict"], report["confidence_score"] <= 0.3) == ("Fair", True)
+    assert "是贵是便宜难以判断" in report["narrative_report"]
+    assert "不偏向任何一边" in report["risk_factors"][0]
+
+
 async def test_a_loss_has_no_pe_rank_no_peg_and_no_graham_value() -> None:
     losses = market([*CHEAP[:-1], -12.0], eps=-0.5, profit_dedt=-1e7)
     report = await valuation(losses)

@@ -106,9 +106,20 @@ def decide(s: ValuationSnapshot, card: Scorecard) -> Situation:
     case = against_models(case_for(price, quality), s)
     if s.is_known:
         return case
-    multiples = replace(card, findings=tuple(f for f in card.findings if f.id in MULTIPLES))
-    agreed = (multiples.score or 0.0) * sign_of(price) >= CLEAR_AT
+    agreed = (_multiples(card).score or 0.0) * sign_of(price) >= CLEAR_AT
     return case if agreed and case != "fair" else "unclear"
+
+
+def rest_on(case: Situation, card: Scorecard) -> Scorecard:
+    """The part of the card that the case rests on; where nothing is clear, the part that is least so."""
+    if case in ("opportunity", "trap"):
+        return card
+    price = card.of("price")
+    return min(price, _multiples(card), key=lambda part: part.confidence) if case == "unclear" else price
+
+
+def _multiples(card: Scorecard) -> Scorecard:
+    return replace(card, findings=tuple(f for f in card.findings if f.id in MULTIPLES))
 
 
 def _name_worth(s: ValuationSnapshot, say: Voice) -> Voice:
@@ -130,7 +141,7 @@ def value_range(s: ValuationSnapshot, say: Voice) -> IntrinsicValueRange:
 
 def _risks(s: ValuationSnapshot, case: Situation, say: Voice) -> list[str]:
     """The price that would prove the view wrong, what the models assume, and what weakens the figures themselves."""
-    fails = "no_range" if s.value_high is None else case if s.is_known else "unknown"
+    fails = "no_range" if s.value_high is None else case if s.is_known or case == "unclear" else "unknown"
     taken = {
         name: say(f"assumed.{name}" if name in s.assumed else f"known.{name}")
         for name in ("risk_free", "payout")
@@ -173,7 +184,7 @@ class ValuationModelerService(ExpertService[ValuationSnapshot, ValuationResult])
         say = _name_worth(snapshot, say)
         verdict = VERDICTS.get(case, "Fair")
         stance = self.expert.stances[verdict]
-        basis = card if case in ("opportunity", "trap") else card.of("price")
+        basis = rest_on(case, card)
         return ValuationResult(
             valuation_verdict=verdict,
             confidence_score=basis.confidence,
