@@ -176,7 +176,7 @@ async def test_a_cyclical_company_is_valued_by_the_middle_of_its_years_and_not_b
 async def test_two_years_are_no_cycle() -> None:
     report = await valuation(over_years(50.0, 8.0))
     assert report["valuation_indicators"]["residual_value"] is None
-    assert any(risk.startswith("没有按盈利计算的价值") for risk in report["risk_factors"])
+    assert any("只有 2 个完整年度，不足以判断周期中值" in risk for risk in report["risk_factors"])
 
 
 @pytest.mark.parametrize(
@@ -278,6 +278,17 @@ async def test_models_that_lie_three_times_apart_are_no_range_and_leave_the_mult
     assert report["risk_factors"][0].startswith("各模型相差三倍以上")
 
 
+async def test_where_models_are_no_range_and_multiples_do_not_stand_out_nothing_is_told_apart() -> None:
+    """Sixty times earnings is far beyond the models, but usual for this share."""
+    report = await valuation(market([40 + n % 41 for n in range(300)] + [60.0], bps=20 / 2.5, eps=1 / 3))
+    seen = report["valuation_indicators"]
+    assert seen["value_high"] > 3 * seen["value_low"]
+    assert claims_of(report)["residual"]["kind"] == "valuation.residual.far_above"
+    assert (report["valuation_verdict"], report["confidence_score"] <= 0.3) == ("Fair", True)
+    assert "是贵是便宜难以判断" in report["narrative_report"]
+    assert "不偏向任何一边" in report["risk_factors"][0]
+
+
 async def test_a_loss_has_no_pe_rank_no_peg_and_no_graham_value() -> None:
     losses = market([*CHEAP[:-1], -12.0], eps=-0.5, profit_dedt=-1e7)
     report = await valuation(losses)
@@ -285,6 +296,8 @@ async def test_a_loss_has_no_pe_rank_no_peg_and_no_graham_value() -> None:
     assert [seen[n] for n in ("pe_percentile", "peg_ratio", "graham_intrinsic_val")] == [None, None, None]
     assert "亏损状态下市盈率失去意义" in report["narrative_report"]
     assert "PE 分位" in report["narrative_report"].split("数据缺口：")[1]
+    assert (seen["residual_value"], seen["residual_table"], seen["mid_cycle_pe"]) == (None, [], None)
+    assert any(risk.startswith("近四季亏损，没有按盈利计算的价值") for risk in report["risk_factors"])
 
 
 async def test_a_short_history_has_no_ranks_and_no_range_from_them() -> None:

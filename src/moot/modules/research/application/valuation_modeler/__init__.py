@@ -21,7 +21,7 @@ from moot.modules.research.application.valuation_modeler.appraisal import (
 from moot.modules.research.application.valuation_modeler.snapshot import ValuationSnapshot
 from moot.modules.research.domain.evidence import Confidence, ExpertResult, cite
 from moot.modules.research.domain.facts import Case, Cited
-from moot.modules.research.domain.rubric import Finding, Scorecard, Voice
+from moot.modules.research.domain.rubric import Finding, Scorecard, Voice, sign_of
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import ExpertType
@@ -66,7 +66,8 @@ FROM_REPORTS = (
 ASSUMPTION = "assumption"
 ALWAYS_ASSUMED = ("equity_premium", "fade_years")
 
-PAST, PEERS = ("pe", "pb", "ps"), ("peer_pe", "peer_pb", "peer_ps")
+PAST = ("pe", "pb", "ps")
+MULTIPLES = (*PAST, "peer_pe", "peer_pb", "peer_ps")
 ONE_YEARS_EARNINGS = frozenset({"pe", "peer_pe", "peg", "graham"})
 """What a cyclical company is not asked: at its peak it looks cheapest."""
 CYCLE = frozenset({"mid_cycle"})
@@ -79,11 +80,11 @@ Situation = Literal["opportunity", "trap", "fair", "overvalued", "above", "below
 VERDICTS: dict[Situation, ValuationVerdict] = {"opportunity": "Undervalued", "overvalued": "Overvalued"}
 
 
-def case_for(price: float, quality: float, at: float = CHEAP_AT) -> Situation:
+def case_for(price: float, quality: float) -> Situation:
     """A low price with poor quality is a trap, and a trap is not cheap."""
-    if price >= at:
+    if price >= CHEAP_AT:
         return "trap" if quality <= POOR_AT else "opportunity"
-    return "overvalued" if price <= -at else "fair"
+    return "overvalued" if price <= -CHEAP_AT else "fair"
 
 
 def against_models(case: Situation, s: ValuationSnapshot) -> Situation:
@@ -92,24 +93,33 @@ def against_models(case: Situation, s: ValuationSnapshot) -> Situation:
         return case
     if case != "overvalued" and s.current_price > s.value_high:
         return "above"
-    if case in ("overvalued", "fair") and s.current_price < s.value_low:
-        return "below"
-    return "unclear" if case == "fair" and not s.is_known else case
+    return "below" if case in ("overvalued", "fair") and s.current_price < s.value_low else case
 
 
-def decide(s: ValuationSnapshot, card: Scorecard) -> tuple[Situation, Scorecard]:
-    """The case, and what of the card it rests on.
+def decide(s: ValuationSnapshot, card: Scorecard) -> Situation:
+    """Multiples and models count together, and no verdict stands that the range of the models refutes.
 
-    Multiples and models count together, and no verdict stands that the range of the models refutes. Where these lie
-    too far apart to be a range, the multiples beside their past and their peers decide alone, and must be clearer.
+    Where these lie too far apart to be a range they carry no verdict: there is one only if the multiples beside their
+    past and their peers say the same by themselves, and clearly.
     """
+    price, quality = (card.of(dimension).score or 0.0 for dimension in ("price", "quality"))
+    case = against_models(case_for(price, quality), s)
     if s.is_known:
-        heard, at = card, CHEAP_AT
-    else:
-        alone = (f for f in card.findings if f.dimension == "quality" or f.id in (*PAST, *PEERS))
-        heard, at = replace(card, findings=tuple(alone)), CLEAR_AT
-    price, quality = (heard.of(dimension).score or 0.0 for dimension in ("price", "quality"))
-    return against_models(case_for(price, quality, at), s), heard
+        return case
+    agreed = (_multiples(card).score or 0.0) * sign_of(price) >= CLEAR_AT
+    return case if agreed and case != "fair" else "unclear"
+
+
+def rest_on(case: Situation, card: Scorecard) -> Scorecard:
+    """The part of the card that the case rests on; where nothing is clear, the part that is least so."""
+    if case in ("opportunity", "trap"):
+        return card
+    price = card.of("price")
+    return min(price, _multiples(card), key=lambda part: part.confidence) if case == "unclear" else price
+
+
+def _multiples(card: Scorecard) -> Scorecard:
+    return replace(card, findings=tuple(f for f in card.findings if f.id in MULTIPLES))
 
 
 def _name_worth(s: ValuationSnapshot, say: Voice) -> Voice:
@@ -131,14 +141,14 @@ def value_range(s: ValuationSnapshot, say: Voice) -> IntrinsicValueRange:
 
 def _risks(s: ValuationSnapshot, case: Situation, say: Voice) -> list[str]:
     """The price that would prove the view wrong, what the models assume, and what weakens the figures themselves."""
-    fails = "no_range" if s.value_high is None else case if s.is_known else "unknown"
+    fails = "no_range" if s.value_high is None else case if s.is_known or case == "unclear" else "unknown"
     taken = {
         name: say(f"assumed.{name}" if name in s.assumed else f"known.{name}")
         for name in ("risk_free", "payout")
     }
     caveats: dict[str, bool] = {
         "assumptions": s.residual_value is not None,
-        "no_earnings_value": s.residual_value is None,
+        f"no_value.{s.why_no_value}": s.residual_value is None,
         "few_peers": min(s.peer_pe_count, s.peer_pb_count) < FEWEST_PEERS,
         "rebased": s.rebased,
         "unmatched": s.unmatched,
@@ -170,18 +180,18 @@ class ValuationModelerService(ExpertService[ValuationSnapshot, ValuationResult])
         return replace(card, findings=tuple(_discount(finding, snapshot) for finding in asked))
 
     def conclude(self, snapshot: ValuationSnapshot, card: Scorecard, say: Voice) -> ValuationResult:
-        case, heard = decide(snapshot, card)
+        case = decide(snapshot, card)
         say = _name_worth(snapshot, say)
         verdict = VERDICTS.get(case, "Fair")
         stance = self.expert.stances[verdict]
-        basis = heard if case in ("opportunity", "trap") else heard.of("price")
+        basis = rest_on(case, card)
         return ValuationResult(
             valuation_verdict=verdict,
             confidence_score=basis.confidence,
             estimated_intrinsic_value_range=value_range(snapshot, say),
             key_evidence=[finding.brief for _, finding in card.marked][:MOST_EVIDENCE],
             risk_factors=[*_risks(snapshot, case, say), *(f.brief for f in card.on_side(-1))],
-            reasoning_summary=heard.summarise(say, say(f"conclusion.{case}"), stance),
+            reasoning_summary=card.summarise(say, say(f"conclusion.{case}"), stance),
             narrative_report=card.narrate(
                 say, view=say(f"view.{case}"), stance=stance, basis=basis, most=MOST_TOLD
             ),
@@ -192,10 +202,10 @@ class ValuationModelerService(ExpertService[ValuationSnapshot, ValuationResult])
         plain = GLOSSED.get(str(answer.get("valuation_verdict")))
         answer = answer | {"valuation_verdict": plain} if plain else answer
         given = answer.get("valuation_verdict")
-        refuted = {"below": "Overvalued", "above": "Undervalued"}.get(against_models("fair", snapshot))
-        if given is not None and given == refuted:
-            left = [verdict for verdict in get_args(ValuationVerdict) if verdict != refuted]
-            raise refuse_answer("enum", "valuation_verdict", got=given, allowed=left)
+        for case, verdict in VERDICTS.items():
+            if given == verdict and against_models(case, snapshot) != case:
+                left = [other for other in get_args(ValuationVerdict) if other != given]
+                raise refuse_answer("enum", "valuation_verdict", got=given, allowed=left)
         return answer
 
     async def run(self, symbol: str, *, as_of: datetime, locale: Locale) -> dict[str, Any]:

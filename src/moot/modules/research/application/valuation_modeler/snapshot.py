@@ -137,6 +137,15 @@ class ValuationSnapshot(Snapshot):
         return sessions < FEWEST_SESSIONS
 
     @property
+    def why_no_value(self) -> str:
+        """What residual income lacks, where it makes nothing of the share."""
+        if self.pb is None or self.pb <= 0 or (self.pe_ttm is None and not self.cyclical):
+            return "unknown"
+        if not self.cyclical:
+            return "loss"
+        return "few_years" if self.roe_years < FEWEST_YEARS else "poor_cycle"
+
+    @property
     def is_known(self) -> bool:
         """Whether the models agree well enough for what they say to be a range."""
         low, high = self.value_low, self.value_high
