@@ -26,7 +26,6 @@ from tests.fakes.research import SYMBOL, TODAY, FakeMarketFacts, a_news, a_repor
 from tests.research.cases import catalyst
 
 A_DAY = timedelta(days=1)
-SPRING = date(2026, 3, 31)
 
 
 def ago(days: int) -> date:
@@ -341,6 +340,13 @@ async def test_an_earlier_event_whose_horizon_has_not_ended_is_not_counted() -> 
     over = [a_news(*CONTRACT, days_ago=60 + 70 * n) for n in range(3)]
     report = await ask(published=[*recent, *over], daily=bars_of(PRICES))
     assert report["catalyst_context"]["studies"][0]["n"] == 3
+
+
+async def test_the_event_at_hand_is_no_precedent_of_itself() -> None:
+    visits = [a_news("多家机构调研", "Institutions visit", days_ago=n) for n in (40, 100, 160, 220)]
+    report = await ask(published=visits, daily=bars_of(PRICES))
+    (told_,) = report["catalyst_context"]["studies"]
+    assert (told_["category"], told_["horizon"], told_["n"]) == ("inflow", 5, 3)
 
 
 async def test_the_reaction_to_a_report_is_measured_in_what_is_usual() -> None:

@@ -1,12 +1,16 @@
 """What a share did after events of one kind, beyond what the market did, and whether that may be chance."""
 
-from collections.abc import Iterable, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime
+from itertools import pairwise
 from math import sqrt
 from statistics import fmean, stdev
 
 from pydantic import BaseModel
 
 from moot.shared.domain.claims import Horizon
+from moot.shared.domain.facts import DailyBar, IndexBar
 
 FEWEST, FEWEST_JUDGED = 3, 5
 """Of fewer events no mean is told; of fewer, none is judged."""
@@ -67,3 +71,49 @@ def study(category: str, horizon: Horizon, returns: Sequence[float]) -> Study:
     mean, half = fmean(returns), T_95[min(n - 1, len(T_95)) - 1] * stdev(returns) / sqrt(n)
     told = {"mean": mean, "low": mean - half, "high": mean + half}
     return Study(category=category, horizon=horizon, n=n, **{name: round(v, 2) for name, v in told.items()})
+
+
+REACTION_SESSIONS, MONTH, YEAR = 3, 20, 250
+
+
+class Tape:
+    """The sessions of a share, beside the index of its market where there is one."""
+
+    def __init__(self, bars: Sequence[DailyBar], index: Sequence[IndexBar]) -> None:
+        levels = _pick_index(index)
+        bars = [bar for bar in bars if not levels or bar.trade_date in levels]
+        self._known = [bar.available_at for bar in bars]
+        self.adjusted = bool(levels)
+        market = [levels[bar.trade_date] for bar in bars] if levels else []
+        self.sums = add_up_abnormal([bar.close * bar.adj_factor for bar in bars], market)
+
+    def start(self, at: datetime) -> int:
+        """The last session that was over then; -1 before the first."""
+        return bisect_right(self._known, at) - 1
+
+    def react(self, at: datetime) -> dict[str, float]:
+        """What the first sessions after made of it, in per cent and against the usual swing of the year before."""
+        start, end = self.start(at), self.start(at) + REACTION_SESSIONS
+        year = self.sums[max(0, start - YEAR) : start + 1]
+        if end >= len(self.sums) or len(year) <= MONTH:
+            return {}
+        moved, usual = self.sums[end] - self.sums[start], stdev(b - a for a, b in pairwise(year))
+        swing = usual * sqrt(REACTION_SESSIONS)
+        return {"reaction_3d": round(moved, 2), "reaction_times": round(moved / swing, 2)} if swing else {}
+
+
+def _pick_index(bars: Sequence[IndexBar]) -> dict[date, float]:
+    """Of those of the whole market the first by code."""
+    code = min((bar.index for bar in bars if bar.industry is None), default=None)
+    return {bar.trade_date: bar.close for bar in bars if bar.index == code}
+
+
+def study_kinds(
+    horizons: Mapping[str, Horizon], moments: Mapping[str, Sequence[datetime]], tape: Tape
+) -> tuple[Study, ...]:
+    """One of each kind that has been before; the newest of a kind is the one at hand."""
+    return tuple(
+        study(category, horizon, measure_after(tape.sums, map(tape.start, before), horizon))
+        for category, horizon in horizons.items()
+        if tape.sums[1:] and (before := moments.get(category, ())[:-1])
+    )

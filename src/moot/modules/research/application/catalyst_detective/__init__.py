@@ -25,20 +25,15 @@ from moot.modules.research.application.catalyst_detective.disclosed import (
     SAY,
     Disclosed,
     count_once,
+    date_kinds,
     gather,
     list_occurrences,
     measure,
     name_period,
     read_facts,
 )
-from moot.modules.research.application.catalyst_detective.studies import (
-    Tape,
-    date_kinds,
-    make_studies,
-    measure_reaction,
-)
 from moot.modules.research.application.expert_service import ReportedService, judge_each
-from moot.modules.research.domain.event_study import Study
+from moot.modules.research.domain.event_study import Study, Tape, study_kinds
 from moot.modules.research.domain.events import (
     DOUBT,
     UNREAD_WEIGHT,
@@ -57,7 +52,7 @@ from moot.shared.domain.datasets import DataUntil
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import ExpertType
-from moot.shared.domain.facts import NewsItem
+from moot.shared.domain.facts import DailyBar, IndexBar, NewsItem
 from moot.shared.domain.grounding import Grounding
 from moot.shared.domain.messages import Locale
 
@@ -279,17 +274,18 @@ class CatalystDetectiveService(ReportedService[CatalystContext, CatalystResult])
         self, case: Case, headlines: Sequence[Event], found: Disclosed
     ) -> tuple[CatalystContext, list[Evidence]]:
         """All that is known without the web, and the evidence it is."""
-        tape, occurrences = Tape(found), list_occurrences(found, case)
-        measured = measure(found, case) | measure_reaction(found, tape, case)
+        tape = Tape(found.of(DailyBar), found.of(IndexBar))
+        occurrences, measured = list_occurrences(found, case), measure(found, tape, case)
         events = count_once(headlines, read_facts(occurrences, case), measured)
         context = catalyst_context(case, events, **measured)
+        pointing = {event.category: event.horizon for event in context.events if event.points}
         told: Sequence[NewsItem] = ()
-        if context.positive_count + context.negative_count and tape.sums[1:]:
+        if pointing and tape.sums[1:]:
             with suppress(Unavailable):  # what is known of today does not wait for what is known of the past
                 told = await self._facts.news(case.symbol, HISTORY_DAYS, as_of=case.as_of)
-        studies = make_studies(context.events, date_kinds(occurrences, told), tape)
+        studies = study_kinds(pointing, date_kinds(occurrences, told), tape)
         urls = context.all_source_urls or found.sources
-        context = context.model_copy(update={"studies": tuple(studies), "all_source_urls": urls})
+        context = context.model_copy(update={"studies": studies, "all_source_urls": urls})
         return context, cite_context(self.expert.prefix, context, found)
 
 

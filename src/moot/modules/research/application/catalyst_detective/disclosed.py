@@ -10,7 +10,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from moot.modules.research.domain.events import WINDOW_DAYS, Event, event_table, make_event
+from moot.modules.research.domain.event_study import Tape
+from moot.modules.research.domain.events import WINDOW_DAYS, Event, event_table, make_event, sort_news
 from moot.modules.research.domain.facts import COMMON, Case, MarketFacts
 from moot.modules.research.domain.rubric import show
 from moot.shared.domain import units
@@ -26,6 +27,7 @@ from moot.shared.domain.facts import (
     HolderTrade,
     IndexBar,
     MarginDay,
+    NewsItem,
     Pledge,
     Unlock,
     quarter_of,
@@ -162,6 +164,16 @@ def add_parts(rows: Sequence[Unlock] | Sequence[HolderTrade]) -> float | None:
     return round(sum(parts), 2) if len(parts) == len(rows) else None
 
 
+def date_kinds(occurrences: Iterable[Occurrence], told: Iterable[NewsItem]) -> dict[str, list[datetime]]:
+    """By kind, when each event about the company itself was known, in figures or by a headline."""
+    known = [(one.category, one.at) for one in occurrences]
+    known += [(category.id, item.available_at) for item, category in sort_news(n for n in told if n.symbol)]
+    moments: dict[str, list[datetime]] = {}
+    for category, at in sorted(known, key=lambda one: one[1]):
+        moments.setdefault(category, []).append(at)
+    return moments
+
+
 def read_facts(occurrences: Iterable[Occurrence], case: Case) -> list[Event]:
     """Those of the last months that are large enough to tell; of a kind one a day."""
     events = [event for one in occurrences if (event := _read(one, case))]
@@ -215,12 +227,13 @@ def name_period(end: date) -> Message:
     return SAY(f"period.{quarter}", year=year)
 
 
-def measure(found: Disclosed, case: Case) -> dict[str, Any]:
+def measure(found: Disclosed, tape: Tape, case: Case) -> dict[str, Any]:
     """The fields of the detective's view that are measured; None where the data do not tell."""
     return {
         **_measure_money(found),
         **_look_ahead(found, case),
         "pledged_percent": pledge.pledged_percent if (pledge := found.newest(Pledge)) else None,
+        **_measure_reaction(found, tape, case),
     }
 
 
@@ -273,3 +286,13 @@ def _next_report(reports: Sequence[FinancialReport], case: Case) -> tuple[date, 
         if day > case.today:
             return date(n // 4, 3 * (n % 4) + 3, 28), day
     return None
+
+
+def _measure_reaction(found: Disclosed, tape: Tape, case: Case) -> dict[str, Any]:
+    """To the last report, if that is not long ago."""
+    told: dict[str, Any] = {"adjusted": tape.adjusted}
+    if newest := found.newest(FinancialReport):
+        day = case.symbol.local_date(newest.available_at)
+        if (case.today - day).days <= WINDOW_DAYS:
+            told |= {"reported_on": day, "reported": newest.period_end} | tape.react(newest.available_at)
+    return told
