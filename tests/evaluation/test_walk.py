@@ -144,7 +144,9 @@ async def test_a_kind_whose_stronger_half_did_worse_is_named(fades: bool) -> Non
     done, _ = await walk(ends if fades else {name: -by for name, by in ends.items()})
     assert [kind.name for kind in list_fading(done.tuning)] == (["technical.x.up"] if fades else [])
     halves = row(done.tuning, "kinds", "technical.x.up").halves
-    assert halves and (halves.stronger < halves.weaker) is fades
+    by = [came.excess for one in done.observations[:6] for came in [one.came[5]]]  # alike on every date
+    assert halves and halves.stronger == pytest.approx(sum(by[n] for n in (0, 1, 4, 5)) / 4)
+    assert halves.weaker == pytest.approx((by[2] + by[3]) / 2)
     assert json.loads(done.to_json())["fading"] == (["technical.x.up"] if fades else [])
 
 
@@ -153,8 +155,19 @@ async def test_the_page_says_what_the_figures_say() -> None:
     flat, _ = await walk({NAMES[0]: 0.0})
     better, nothing = (list(Page(done, "en-US").read()) for done in (good, flat))
     assert any("Technical analyst better at 20 sessions" in said for said in better)
-    assert any("better or worse than a coin" in said for said in nothing)
+    assert any("better or worse than a coin: all 3 intervals" in said for said in nothing)
     assert any("the same answer every time" in said and "Judge" in said for said in better)
+
+
+@pytest.mark.parametrize(
+    ("tune_until", "said"),
+    [(date(2023, 1, 1), "nothing is reported"), (date(2022, 11, 1), "too few dates for an interval")],
+)
+async def test_what_cannot_be_told_is_not_told(tune_until: date, said: str) -> None:
+    done, _ = await walk()
+    told = list(Page(done.model_copy(update={"tune_until": tune_until}), "en-US").read())
+    assert any(said in line for line in told)
+    assert not any("contain zero" in line for line in told)
 
 
 async def test_the_same_again_is_the_same_in_every_byte() -> None:

@@ -60,14 +60,19 @@ class Page:
         return "\n\n".join(parts) + "\n"
 
     def read(self) -> Iterator[str]:
-        """What the reporting dates say, whatever that is."""
-        figures = self.walk.reporting
+        """What the reporting dates say, whatever that is, and which claims did worse the stronger they were."""
+        figures, tuning = self.walk.reporting, self.walk.tuning
+        yield from self._read_reported(figures) if figures.dates else [self.say("reading.none_reported")]
+        compared = sum(row.halves is not None for row in tuning.tables.get("kinds", []))
+        yield self.say("reading.fading", count=len(list_fading(tuning)), compared=compared)
+
+    def _read_reported(self, figures: Figures) -> Iterator[str]:
         yield self.say("reading.coin", base=figures.base * 100, dates=figures.dates)
         voices, kinds = (figures.tables.get(name, []) for name in ("voices", "kinds"))
         found = [said for row in voices for said in self._judge(row)]
-        yield self.say("reading.beyond", found=found) if found else self.say("reading.nobody")
-        tried = sum(len(row.gain) for row in voices)
-        yield self.say("reading.chance", tried=tried, chance=tried / 20)
+        tried = sum(gain.low is not None for row in voices for gain in row.gain.values())
+        verdict = "beyond" if found else "nobody" if tried else "too_few"
+        yield self.say(f"reading.{verdict}", found=found, tried=tried, chance=tried / 20)
         yield from self._warn(figures)
         own = [gain for row in kinds if (gain := row.gain.get(row.horizon)) and gain.low is not None]
         sides = [gain.side for gain in own]
@@ -76,8 +81,6 @@ class Page:
         ranks = {row.name: _tell(row.ranks.get(MAIN), "+.3f") for row in figures.tables.get("hearings", [])}
         argued, unargued = (ranks.get(name, NONE) for name in (ARGUED, UNARGUED))
         yield self.say("reading.debate", argued=argued, unargued=unargued)
-        compared = sum(row.halves is not None for row in self.walk.tuning.tables.get("kinds", []))
-        yield self.say("reading.fading", count=len(list_fading(self.walk.tuning)), compared=compared)
 
     def say(self, key: str, **values: Any) -> str:
         return SAY(key, **values).in_locale(self.locale)
