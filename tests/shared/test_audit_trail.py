@@ -215,6 +215,8 @@ async def test_secrets_and_characters_a_database_refuses_never_reach_a_row(
     "said",
     [
         *(f"https://x.example/?q=1&{name}=canary-1" for name in ("api_key", "api-key", "APIKEY", "key")),
+        "密钥sk-canary-1canary-1",
+        "凭证Bearer canary-1canary-1",
         *(f"see ?{name}=canary-1" for name in ("Access_Token", "accesstoken", "TOKEN", "secret")),
         *(f"a;{name}=canary-1" for name in ("password", "Signature")),
         *(f"{scheme} canary-1canary" for scheme in ("Bearer", "BASIC")),

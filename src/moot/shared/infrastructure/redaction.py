@@ -21,12 +21,12 @@ NAMES = "api[_-]?key|access[_-]?token|token|key|secret|password|signature"
 LOOKS_SECRET = (
     (
         ("bearer", "basic"),
-        re.compile(r"\b(bearer|basic)\s+[a-z0-9._~+/=-]{8,}", re.IGNORECASE),
+        re.compile(r"\b(bearer|basic)\s+[a-z0-9._~+/=-]{8,}", re.IGNORECASE | re.ASCII),
         rf"\1 {HIDDEN}",
     ),
     (
         ("sk-", "pk-", "rk-", "moot_"),
-        re.compile(r"\b(?:sk|pk|rk)-[a-z0-9_-]{16,}|\bmoot_[a-z0-9]{8}_[a-z0-9_-]{43}", re.IGNORECASE),
+        re.compile(r"\b(?:sk|pk|rk)-[a-z0-9_-]{16,}|\bmoot_[a-z0-9]{8}_[a-z0-9_-]{43}", re.IGNORECASE | re.ASCII),
         HIDDEN,
     ),
     (
