@@ -167,9 +167,10 @@ class TechnicalSnapshot(Snapshot):
 
     @property
     def room(self) -> float | None:
-        """What can be won up to resistance for each unit lost down to support."""
+        """What can be won up to resistance for each unit lost down to support; a projection is nobody's level."""
         down = self.current_price - self.support
-        return (self.resistance - self.current_price) / down if down > 0 else None
+        swings = self.support_days and self.resistance_days
+        return (self.resistance - self.current_price) / down if swings and down > 0 else None
 
 
 class KeyTechnicalLevels(BaseModel, frozen=True):
@@ -206,10 +207,6 @@ def _tell_leads(snapshot: TechnicalSnapshot, say: Voice) -> str:
     return say.list_names([*known, *(say(f"beside.{name}") for name, holds in wanting.items() if holds)])
 
 
-def _tell_origin(days: Sequence[date], swing: str, say: Voice) -> str:
-    return say(f"level.{swing}", day=days[0]) if days else say("level.projected")
-
-
 def _is_one_of(level: Any, allowed: list[float]) -> bool:
     try:
         return any(abs(float(level) - one) <= HALF_A_CENT for one in allowed)
@@ -236,8 +233,8 @@ class TechnicalAnalystService(ExpertService[TechnicalSnapshot, TechnicalResult])
             ],
             beside=_tell_leads(snapshot, say),
             adx=say("measured.adx"),
-            support_from=_tell_origin(snapshot.support_days, "low", say),
-            resistance_from=_tell_origin(snapshot.resistance_days, "high", say),
+            support_day=next(iter(snapshot.support_days), None),
+            resistance_day=next(iter(snapshot.resistance_days), None),
         )
 
     def conclude(self, snapshot: TechnicalSnapshot, card: Scorecard, say: Voice) -> TechnicalResult:
