@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import date
-from statistics import fmean, pstdev
+from statistics import pstdev
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -147,10 +147,7 @@ class FinancialSnapshot(Snapshot, Figures):
             return INTO_LOSS
         if before <= 0:
             return OUT_OF_LOSS if low > 0 else None
-        changes = [
-            change for change in (self.notice_change_low, self.notice_change_high) if change is not None
-        ]
-        return fmean(changes) if changes else None
+        return 100 * ((low + high) / 2 / before - 1)
 
 
 def _course(now: float | None, before: float | None) -> float | None:
