@@ -270,6 +270,18 @@ async def test_scores_are_of_the_last_full_year_where_that_allows_more_of_them()
     assert claims_of(report)["altman"]["kind"] == "financial.altman.safe"
 
 
+async def test_a_dimension_counts_by_how_much_of_it_could_be_looked_at() -> None:
+    """Turnover fell and nothing else is known of efficiency: one finding of many does not weigh a fifth."""
+    reports = [
+        r.model_copy(update={"invturn_days": None, "arturn_days": None, "assets_turn": 0.8 - 0.1 * n})
+        for n, r in enumerate(reversed(healthy_reports()[::4]))
+    ]
+    report = await financial(FakeMarketFacts(filed=reports[::-1]))
+    marks = [d["score"] for d in report["dimension_analyses"]]
+    assert marks[1] == 25 < min(marks[0], *marks[2:])
+    assert sum(marks) / 5 + 1 < report["financial_score"] < max(marks)
+
+
 async def test_no_reports_are_refused() -> None:
     with pytest.raises(InvalidInput, match=r"No financial report of 900001\.DEMO was public by 2026-06-30"):
         await financial(FakeMarketFacts())

@@ -52,13 +52,11 @@ class Books:
         profit = [known["net_profit"], told["net_profit_parent"], _times(known["eps"], shares)]
         sales = [known["total_revenue"], told["revenue"], _times(known["total_revenue_ps"], shares), implied]
         cash = [told["operating_cash"], known["n_cashflow_act"], _times(known["ocfps"], shares)]
-        assets = [told["total_assets"], known["total_assets"]]
         self._columns: dict[str, Column] = {
             **told,
             "profit": _fullest(profit),
             "sales": _fullest(sales),
             "cash_earned": _fullest(cash),
-            "assets": _fullest(assets),
             "roe": known["roe_waa"],
             "turnover": known["assets_turn"],
             "shares": shares,
@@ -104,7 +102,7 @@ REPORTED = (
         "n_cashflow_act",
         "ocfps",
     ),
-    *("total_assets", "roe_waa", "assets_turn"),
+    *("roe_waa", "assets_turn"),
 )
 
 

@@ -92,7 +92,10 @@ class FinancialAuditorService(ExpertService[FinancialSnapshot, FinancialResult])
     expert = ExpertType.FINANCIAL_AUDITOR
     folder, texts, dimensions = FOLDER, SAY, FinancialDimension
     answer = judge_each(FinancialDimension, FinancialResult)
-    shows = ("stock_name", "symbol", "industry", "report_period", "announced_on", "quarter_list")
+    shows = (
+        *("stock_name", "symbol", "industry", "trade", "report_period", "announced_on", "quarter_list"),
+        *("profit_basis", "scored_period", "altman_variant", "notice_kind", "notice_period", "notice_on"),
+    )
 
     def speak(self, snapshot: FinancialSnapshot, case: Case, locale: Locale) -> Voice:
         say = super().speak(snapshot, case, locale)
@@ -157,8 +160,8 @@ class FinancialAuditorService(ExpertService[FinancialSnapshot, FinancialResult])
 def _weigh(card: Scorecard) -> int:
     """Each dimension counts by how much of it could be looked at: alike where the data are complete."""
     parts = [card.of(dimension) for dimension in FinancialDimension]
-    marks = {part: mark for part in parts if (mark := part.score_100) is not None}
-    return round(fmean(marks.values(), [part.completeness for part in marks]))
+    marks = [(mark, part.completeness) for part in parts if (mark := part.score_100) is not None]
+    return round(fmean(*zip(*marks, strict=True)))
 
 
 def _cite(
@@ -169,26 +172,12 @@ def _cite(
     valued: DailyValuation | None,
 ) -> list[Evidence]:
     """Scores come from the statements, and one of them from the market too; what was told ahead from the notice."""
-    notice = newest_notice(notices, quarter_number(reports[0]))
-    facts: dict[str, Fact | None] = {
-        **dict.fromkeys(SCORED, statements[-1] if statements else None),
-        **dict.fromkeys(("altman_score", "altman_parts"), valued or (statements[-1] if statements else None)),
-        **{name: notice for name in snapshot.units() if name.startswith("notice_")},
-    }
-    origins = {name: fact for name, fact in facts.items() if fact}
-    return cite(
-        FinancialAuditorService.expert.prefix,
-        snapshot,
-        reports[0],
-        origins=origins,
-        labels=snapshot.quarter_list,
-    )
-
-
-SCORED = (
-    *("piotroski_score", "piotroski_parts", "beneish_score", "beneish_parts", "accruals_share"),
-    *("accruals_parts", "cash_cycle", "cash_cycle_before", "cash_cycle_parts"),
-)
+    stated: Fact | None = statements[-1] if statements else None
+    told = dict.fromkeys(("piotroski", "altman", "beneish", "accruals", "cash"), stated)
+    told |= {"altman": valued or stated, "notice": newest_notice(notices, quarter_number(reports[0]))}
+    origins = {name: fact for name in snapshot.units() if (fact := told.get(name.partition("_")[0]))}
+    prefix = FinancialAuditorService.expert.prefix
+    return cite(prefix, snapshot, reports[0], origins=origins, labels=snapshot.quarter_list)
 
 
 def _name_lacking(finding: Finding, snapshot: FinancialSnapshot, say: Voice) -> Finding:

@@ -66,16 +66,12 @@ def _tell(scores: Mapping[str, Score], altman: Altman, cycle_before: float | Non
         "accruals_share": _round(values["accruals"], times=100),
         "cash_cycle": _round(values["cash_cycle"]),
         "cash_cycle_before": _round(cycle_before),
-        **{f"{name}_parts": _round_all(scores[name].parts) for name in WITH_PARTS},
+        **{
+            f"{name}_parts": {part: round(value, 4) for part, value in score.parts.items()}
+            for name, score in scores.items()
+        },
         "lacking": {name: list(score.lacking) for name, score in scores.items() if score.lacking},
     }
-
-
-WITH_PARTS = ("piotroski", "altman", "beneish", "accruals", "cash_cycle")
-
-
-def _round_all(parts: published.Parts) -> dict[str, float]:
-    return {name: round(part, 4) for name, part in parts.items()}
 
 
 def _round(value: float | None, times: int = 1) -> float | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import date
-from statistics import fmean, pstdev
+from statistics import pstdev
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -51,6 +51,7 @@ class FinancialSnapshot(Snapshot, Figures):
     quality_ratio: units.Ratio
     quality_ratio_ttm: units.Ratio
     eps_ttm: units.Price
+    profit_ttm: units.Amount
     fcff_ttm: units.Amount
     roic_annualised: units.Percent
     roe_annualised: units.Percent
@@ -147,10 +148,7 @@ class FinancialSnapshot(Snapshot, Figures):
             return INTO_LOSS
         if before <= 0:
             return OUT_OF_LOSS if low > 0 else None
-        changes = [
-            change for change in (self.notice_change_low, self.notice_change_high) if change is not None
-        ]
-        return fmean(changes) if changes else None
+        return 100 * ((low + high) / 2 / before - 1)
 
 
 def _course(now: float | None, before: float | None) -> float | None:
@@ -194,19 +192,17 @@ def financial_snapshot(
 
 
 def _derive(latest: FinancialReport, periods: Periods, books: Books, now: int) -> dict[str, float | None]:
-    shares = books.at("shares", now)
-    deducted = ratio(latest.profit_dedt, shares_of(latest) or shares)
+    deducted = ratio(latest.profit_dedt, shares_of(latest) or books.at("shares", now))
     eps_ttm, ocfps_ttm = (periods.trailing_year(latest, field) for field in ("eps", "ocfps"))
     profit, cash = (books.trailing(line, now) for line in ("profit", "cash_earned"))
     conversion = ratio(cash, positive(profit))
-    if eps_ttm is None:
-        eps_ttm = ratio(profit, shares)
     return {
         "profit_dedt_ps": deducted,
         "deducted_share": ratio(deducted, positive(latest.eps)),
         "quality_ratio": ratio(latest.ocfps, latest.eps),
         "quality_ratio_ttm": ratio(ocfps_ttm, positive(eps_ttm)) if conversion is None else conversion,
         "eps_ttm": eps_ttm,
+        "profit_ttm": profit,
         "fcff_ttm": periods.trailing_year(latest, "fcff"),
         "roic_annualised": annualise(latest, "roic"),
         "roe_annualised": annualise(latest, "roe_waa"),
