@@ -26,7 +26,9 @@ LOOKS_SECRET = (
     ),
     (
         ("sk-", "pk-", "rk-", "moot_"),
-        re.compile(r"\b(?:sk|pk|rk)-[a-z0-9_-]{16,}|\bmoot_[a-z0-9]{8}_[a-z0-9_-]{43}", re.IGNORECASE | re.ASCII),
+        re.compile(
+            r"\b(?:sk|pk|rk)-[a-z0-9_-]{16,}|\bmoot_[a-z0-9]{8}_[a-z0-9_-]{43}", re.IGNORECASE | re.ASCII
+        ),
         HIDDEN,
     ),
     (
