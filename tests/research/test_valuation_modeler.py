@@ -337,6 +337,9 @@ async def test_figures_carry_the_source_they_come_from() -> None:
     known = {item["id"]: item["as_of"] for item in (await valuation(market()))["evidence"]}
     assert known["valuation.pe_ttm"] == "2026-06-30T09:00:00Z"
     assert known["valuation.roe"] == "2026-04-30T09:00:00Z"
+    assert known["valuation.bps"] == "2026-04-30T09:00:00Z"
+    implied = {item["id"]: item["as_of"] for item in (await valuation(market(bps=None)))["evidence"]}
+    assert implied["valuation.bps"] == "2026-06-30T09:00:00Z"
 
 
 async def test_neither_valuations_nor_reports_can_be_missing() -> None:

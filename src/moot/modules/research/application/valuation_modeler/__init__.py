@@ -63,6 +63,7 @@ FROM_REPORTS = (
     *("roe_years", "roe_middle", "roe_worst", "roe_best"),
 )
 
+PER_SHARE = ("eps_ttm", "bps")
 ASSUMPTION = "assumption"
 ALWAYS_ASSUMED = ("equity_premium", "fade_years")
 
@@ -233,9 +234,11 @@ class ValuationModelerService(ExpertService[ValuationSnapshot, ValuationResult])
 
     def _cite(self, snapshot: ValuationSnapshot, material: Material) -> list[Evidence]:
         today, bond = material.today, material.bond
+        restated = snapshot.rebased or snapshot.unmatched or material.reports[0].bps is None
         ours = Cited(available_at=today.available_at, source=ASSUMPTION, url=ASSUMPTION)
         origins: dict[str, Fact | Cited] = {
             **dict.fromkeys(FROM_REPORTS, material.reports[0]),
+            **(dict.fromkeys(PER_SHARE, today) if restated else {}),
             **dict.fromkeys(("risk_free", "cost_of_equity"), bond or ours),
             **dict.fromkeys((*ALWAYS_ASSUMED, *snapshot.assumed), ours),
         }
