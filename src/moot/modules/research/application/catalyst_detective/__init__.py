@@ -106,7 +106,7 @@ SILENCE_WEIGHT = 2.0
 MOST_CATALYSTS = 5
 MOST_TOLD = 6
 """A title is as long as two findings of another expert."""
-MOST_STUDIES = 3
+MOST_STUDIES = 2
 MONTH = 20
 ASSESSMENTS: Mapping[int, CatalystAssessment] = {
     1: "Positive (正面催化)",
