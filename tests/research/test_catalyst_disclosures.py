@@ -161,6 +161,20 @@ async def test_a_dividend_is_told_by_its_cash_and_what_part_of_the_price_that_is
     )
 
 
+async def test_a_trifling_dividend_is_not_told_by_figures_nor_by_a_headline() -> None:
+    headline = a_news("2025年度利润分配方案", "Dividend for 2025", days_ago=5)
+    report = await ask(a_dividend(0.1, None), daily=bars_of([20.0] * 3), published=[headline])
+    assert report["catalyst_context"]["events"] == []
+
+
+async def test_what_is_grave_stands_first_however_weighty_the_rest() -> None:
+    grave = a_news("公司股票被实施退市风险警示", "Shares under delisting risk warning", days_ago=80)
+    report = await ask(a_notice(-90, -80), a_trade("sell", 3.0), published=[grave])
+    first = report["result"]["negative_catalysts"][0]["event"]
+    assert first == "2026-04-11 公司股票被实施退市风险警示"
+    assert "负面判断主要建立在《公司股票被实施退市风险警示》之上" in report["narrative_report"]
+
+
 async def test_a_fact_keeps_its_id_when_others_come_and_go() -> None:
     async def ids(*deep: Fact) -> set[str]:
         return {claim["id"] for claim in (await ask(*deep))["claims"]}
@@ -326,6 +340,8 @@ async def test_four_are_told_and_not_claimed_and_two_are_too_few() -> None:
     four, two = await study_of(4), await study_of(2)
     assert not [kind for kind in (*claims(four), *claims(two)) if ".study." in kind]
     assert "获得订单有 4 次，其后 60 个交易日" in four["narrative_report"]
+    assert "不足 5 次，不作评判" in four["narrative_report"]
+    assert four["catalyst_context"]["studies"][0]["low"] > 0
     assert "获得订单的先例有 2 次，不足 3 次，不作评判" in two["narrative_report"]
 
 

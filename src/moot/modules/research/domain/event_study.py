@@ -36,9 +36,13 @@ class Study(BaseModel, frozen=True):
     level: int = LEVEL
 
     @property
+    def judged(self) -> bool:
+        return self.n >= FEWEST_JUDGED
+
+    @property
     def side(self) -> int:
         """Which way they went, if it can be told from chance."""
-        if self.low is None or self.high is None or self.n < FEWEST_JUDGED:
+        if self.low is None or self.high is None or not self.judged:
             return 0
         return (self.low > 0) - (self.high < 0)
 
@@ -97,9 +101,11 @@ class Tape:
         year = self.sums[max(0, start - YEAR) : start + 1]
         if end >= len(self.sums) or len(year) <= MONTH:
             return {}
-        moved, usual = self.sums[end] - self.sums[start], stdev(b - a for a, b in pairwise(year))
-        swing = usual * sqrt(REACTION_SESSIONS)
-        return {"reaction_3d": round(moved, 2), "reaction_times": round(moved / swing, 2)} if swing else {}
+        moved, steps = self.sums[end] - self.sums[start], [b - a for a, b in pairwise(year)]
+        mean = fmean(steps)
+        usual = sqrt(REACTION_SESSIONS * fmean((step - mean) ** 2 for step in steps))
+        told = {"reaction_3d": moved, "usual_3d": usual, "reaction_times": moved / usual if usual else 0.0}
+        return {name: round(value, 2) for name, value in told.items()}
 
 
 def _pick_index(bars: Sequence[IndexBar]) -> dict[date, float]:

@@ -41,6 +41,7 @@ from moot.modules.research.domain.events import (
     Event,
     Probability,
     Timeframe,
+    is_grave,
     read_events,
 )
 from moot.modules.research.domain.evidence import Confidence, DimensionAnalysis, Engine, ExpertResult
@@ -105,7 +106,7 @@ SILENCE_WEIGHT = 2.0
 MOST_CATALYSTS = 5
 MOST_TOLD = 6
 """A title is as long as two findings of another expert."""
-MOST_STUDIES = 3
+MOST_STUDIES = 2
 MONTH = 20
 ASSESSMENTS: Mapping[int, CatalystAssessment] = {
     1: "Positive (正面催化)",
@@ -146,13 +147,15 @@ STUDIED = {1: "up", 0: "open", -1: "down"}
 
 def _tell_study(one: Study, say: Voice) -> str:
     shown = {name: show(getattr(one, name), units.PERCENT, say.locale) for name in ("mean", "low", "high")}
-    key, kind = "few" if one.mean is None else STUDIED[one.side], say(f"kind.{one.category}")
+    key = "few" if one.mean is None else STUDIED[one.side] if one.judged else "some"
+    kind = say(f"kind.{one.category}")
     return say(f"study.{key}", kind=kind, n=one.n, horizon=one.horizon, level=f"{one.level}%", **shown)
 
 
 def _tell_open_studies(context: CatalystContext, say: Voice) -> list[str]:
     """How many earlier events there were of the kinds of which they tell nothing for certain."""
-    told = [_tell_study(one, say) for one in context.studies if not one.side]
+    found = sorted((one for one in context.studies if not one.side), key=lambda one: one.mean is None)
+    told = [_tell_study(one, say) for one in found]
     return [say("study.paragraph", told=say.prose(told[:MOST_STUDIES]))] if told else []
 
 
@@ -185,10 +188,9 @@ def _catalyst(finding: Finding, event: Event | None, say: Voice) -> Catalyst:
     )
 
 
-def _lead(card: Scorecard) -> str | None:
-    """The weightiest on the side of the assessment, if anything points anywhere."""
-    pointing = card.on_side(card.side) if card.side else [*card.on_side(1), *card.on_side(-1)]
-    return max(pointing, key=lambda f: abs(f.points or 0)).brief if pointing else None
+def _rank(found: Sequence[Finding]) -> list[Finding]:
+    """What is grave first, then by weight."""
+    return sorted(found, key=lambda finding: (not is_grave(finding.kind), -abs(finding.points or 0.0)))
 
 
 class CatalystDetectiveService(ReportedService[CatalystContext, CatalystResult]):
@@ -201,7 +203,10 @@ class CatalystDetectiveService(ReportedService[CatalystContext, CatalystResult])
         ends = {"due_report": snapshot.report_period, "last_report": snapshot.reported}
         named = {name: name_period(end).in_locale(locale) for name, end in ends.items() if end}
         say = super().speak(snapshot, case, locale)
-        return say.also(**named, benchmark=say("adjusted" if snapshot.adjusted else "unadjusted"))
+        usual = str(show(snapshot.usual_3d, units.PERCENT, locale))
+        return say.also(
+            **named, usual=usual, benchmark=say("adjusted" if snapshot.adjusted else "unadjusted")
+        )
 
     def mark(self, snapshot: CatalystContext, say: Voice) -> Scorecard:
         """What never points is told where there is something to tell, and is no hole where there is not."""
@@ -225,8 +230,9 @@ class CatalystDetectiveService(ReportedService[CatalystContext, CatalystResult])
         return _tell(events[finding.id], say) if finding.id in events else say(finding.kind)
 
     def conclude(self, snapshot: CatalystContext, card: Scorecard, say: Voice) -> CatalystResult:
-        assessment, good, bad = ASSESSMENTS[card.side], card.on_side(1), card.on_side(-1)
-        lead = _lead(card)
+        assessment, good, bad = ASSESSMENTS[card.side], card.on_side(1), _rank(card.on_side(-1))
+        leading = {1: good, 0: _rank([*good, *bad]), -1: bad}[card.side][:1]
+        lead = leading[0].brief if leading else None
         view = assessment.partition(" ")[0].lower() if lead else "silent"
         say = say.also(lead=lead, helping=len(good), hurting=len(bad))
         say = say.also(heard=say("heard.some" if snapshot.events else "heard.none"))

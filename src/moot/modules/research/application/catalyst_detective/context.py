@@ -59,6 +59,7 @@ class CatalystContext(Reported):
     report_due: date | None = None
     report_period: date | None = None
     reaction_3d: units.Percent = None
+    usual_3d: units.Percent = None
     reaction_times: units.Times = None
     reported_on: date | None = None
     reported: date | None = None
@@ -134,7 +135,7 @@ def _cite_event(place: str, event: Event) -> list[Evidence]:
 STUDY_UNITS = {"n": "", "horizon": "sessions", "mean": "%", "low": "%", "high": "%", "level": "%"}
 CALENDAR = {"report": "report_due", "dividend": "ex_date", "unlock": "unlock_date"}
 ORIGINS: Mapping[str, type[Fact]] = {
-    **dict.fromkeys(("reaction_3d", "reaction_times"), DailyBar),
+    **dict.fromkeys(("reaction_3d", "usual_3d", "reaction_times"), DailyBar),
     **dict.fromkeys(("report_due", "report_due_days"), FinancialReport),
     **dict.fromkeys(("ex_date", "dividend_ahead"), Dividend),
     **dict.fromkeys(("unlock_date", "unlock_ahead"), Unlock),

@@ -175,7 +175,7 @@ def date_kinds(occurrences: Iterable[Occurrence], told: Iterable[NewsItem]) -> d
 
 
 def read_facts(occurrences: Iterable[Occurrence], case: Case) -> list[Event]:
-    """Those of the last months that are large enough to tell; of a kind one a day."""
+    """Those of the last months; of a kind one a day."""
     events = [event for one in occurrences if (event := _read(one, case))]
     return list({(event.category, event.published): event for event in events}.values())
 
@@ -188,14 +188,15 @@ def count_once(
     headlines: Sequence[Event], facts: Sequence[Event], measured: Mapping[str, Any]
 ) -> list[Event]:
     """A headline that tells what was disclosed in figures about the same time gives way to it; that a report is out
-    gives way to a headline that tells what is in it. Newest first.
+    gives way to a headline that tells what is in it, and what is too small is not told at all. Newest first.
     """
     state = {"pledge": measured["pledged_percent"], "lockup_expiry": measured["unlock_ahead"]}
     said = [headline for headline in headlines if not state.get(headline.category)]
     plain = [fact for fact in facts if fact.figures or not any(_same(fact, other) for other in said)]
-    figured = [fact for fact in plain if fact.figures]
+    figured = [fact for fact in facts if fact.figures]
     kept = [headline for headline in said if not any(_same(fact, headline) for fact in figured)]
-    return sorted([*plain, *kept], key=lambda event: (event.published, event.available_at), reverse=True)
+    told = [*(fact for fact in plain if fact.weight), *kept]
+    return sorted(told, key=lambda event: (event.published, event.available_at), reverse=True)
 
 
 def _same(fact: Event, other: Event) -> bool:
@@ -210,7 +211,7 @@ def _read(one: Occurrence, case: Case) -> Event | None:
     table, age = event_table(), (case.today - case.symbol.local_date(one.at)).days
     category = next(category for category in table.news if category.id == one.category)
     weight = next(weight for below, weight in table.sizes[one.category] if one.size < below)
-    if not weight or not 0 <= age <= WINDOW_DAYS:
+    if not 0 <= age <= WINDOW_DAYS:
         return None
     titles = {locale: _tell(one, locale) for locale in LOCALES}
     told = {"kind": "fact", "url": one.fact.source, "probability": "高", "figures": one.figures}
