@@ -269,7 +269,7 @@ class TestTheSyncedSource:
     async def test_fetches_no_indexes_for_the_sake_of_one_company(self):
         store, source = FakeStore(), Source("tushare")
         synced = SyncedSource(Source("lake"), service(store, source), Market.CN)
-        with pytest.raises(Unavailable, match="index bars of CN are not in the lake; moot data sync"):
+        with pytest.raises(Unavailable, match="index bars of CN are not in the lake: bring them in"):
             await synced.read(INDEX_BARS, "CN", START, END)
         store.store(INDEX_BARS, "CN", [], covered=(START, START), at=NOW)
         assert await synced.read(INDEX_BARS, "CN", START, END) == []

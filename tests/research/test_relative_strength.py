@@ -30,7 +30,7 @@ def index_of(
             industry=industry,
             trade_date=day,
             **dict.fromkeys(("open", "high", "low", "close", "pre_close"), close),
-            **told(day),
+            **told(day) | {"source": "exchange"},
         )
         for day, close in zip(days, closes, strict=True)
     ]
@@ -63,6 +63,9 @@ async def test_returns_are_those_of_the_same_days_and_excess_is_their_difference
     assert (seen["market_index"], seen["market_return_60d"], seen["market_excess_60d"]) == (MARKET, 4.0, 26.0)
     assert (seen["market_return_20d"], seen["market_excess_20d"]) == (0.0, 8.3)
     assert (seen["industry_index"], seen["industry_excess_60d"]) == (INDUSTRY, 20.0)
+    sources = {item["id"]: item["source"] for item in seen["told"]["evidence"]}
+    assert sources["technical.market_return_60d"] == sources["technical.industry_excess_20d"] == "exchange"
+    assert sources["technical.return_60d"] == "fake"
     assert claim
     assert (claim["kind"], claim["side"], claim["horizon"]) == (
         *("technical.relative_strength.ahead", "for"),

@@ -5,12 +5,22 @@ from datetime import date, timedelta
 import pytest
 from pydantic import ValidationError
 
-from moot.modules.research.application.technical_analyst import KeyTechnicalLevels, TechnicalResult
+from moot.modules.research.application.technical_analyst import (
+    SERVICE,
+    KeyTechnicalLevels,
+    TechnicalResult,
+)
+from moot.modules.research.domain.rubric import load_rules
 from moot.shared.domain.errors import InvalidInput
 from tests.fakes.research import AS_OF, TODAY, FakeMarketFacts, bars_of
 from tests.research.cases import technical, technical_service, waves
 
 LIQUID = 10_000_000
+HORIZONS = {
+    **dict.fromkeys(("rsi", "obv", "patterns", "room"), 5),
+    **dict.fromkeys(("price_ma20", "ma20_ma60", "macd", "crowding", "liquidity", "volatility"), 20),
+    **dict.fromkeys(("price_ma200", "relative_strength"), 60),
+}
 
 
 def market(days: int = 225, drift: float = 0.003, until: date = TODAY) -> FakeMarketFacts:
@@ -66,6 +76,45 @@ async def test_short_histories_are_named_as_gaps_and_lower_the_confidence() -> N
     assert short["technical_indicators"]["ma60"] is None
     assert "数据缺口：MA20 与 MA60、价格与 MA200" in short["narrative_report"]
     assert short["confidence"] < long["confidence"]
+
+
+async def test_a_claim_knows_its_horizon() -> None:
+    assert {rule.name: rule.horizon for rule in load_rules(SERVICE.folder)} == HORIZONS
+    for claim in (await technical(market()))["claims"]:
+        assert claim["horizon"] == HORIZONS[claim["id"].removeprefix("technical.")]
+
+
+@pytest.mark.parametrize(
+    ("volume", "band", "says"),
+    [
+        (LIQUID, "deep", "一天之内即可完成"),
+        (2_000_000, "fair", "需要 2.5 天。"),
+        (500_000, "thin", "需要 10.0 天，超过一个交易周。"),
+        (50_000, "stuck", "需要 100.0 天，行情不好时难以脱身。"),
+    ],
+)
+async def test_what_cannot_be_sold_in_a_week_is_held_against_it(volume: int, band: str, says: str) -> None:
+    report = await technical(FakeMarketFacts(daily=bars_of([20.0, 20.0] * 40, volume=volume)))
+    (claim,) = [claim for claim in report["claims"] if claim["id"] == "technical.liquidity"]
+    assert claim["kind"] == f"technical.liquidity.{band}"
+    assert claim["side"] == ("against" if band in ("thin", "stuck") else "neither")
+    assert "卖出 1,000 万元的持仓" in claim["says"]["zh-CN"]
+    assert claim["says"]["zh-CN"].endswith(says) or band == "deep"
+
+
+async def test_a_projection_is_no_level_to_judge_the_room_by() -> None:
+    report = await technical(FakeMarketFacts(daily=bars_of([30 - n / 10 for n in range(60)])))
+    assert "technical.room" not in {claim["id"] for claim in report["claims"]}
+
+
+async def test_a_pattern_is_told_with_its_day_and_known_from_then_on() -> None:
+    closes = [20 - n / 10 for n in range(40)] + [17.5, 19.0, 20.5, 20.6]
+    report = await technical(FakeMarketFacts(daily=bars_of(closes)))
+    (claim,) = [claim for claim in report["claims"] if claim["id"] == "technical.patterns"]
+    assert "5 日均线于 2026-06-29 上穿 20 日均线（金叉）" in claim["says"]["zh-CN"]
+    assert "the 5-day average crossed above the 20-day one on 2026-06-29" in claim["says"]["en-US"]
+    known = {item["id"]: item["as_of"][:10] for item in report["evidence"]}
+    assert known["technical.pattern.golden_cross"] == "2026-06-29"
 
 
 async def test_no_bars_are_refused() -> None:

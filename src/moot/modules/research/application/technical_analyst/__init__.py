@@ -275,42 +275,45 @@ class TechnicalAnalystService(ExpertService[TechnicalSnapshot, TechnicalResult])
             raise self._refusal(case, "no_bars", start=start, end=analysis_date)
         if len(bars) < MIN_BARS_REQUIRED:
             raise self._refusal(case, "too_few_bars", actual=len(bars), required=MIN_BARS_REQUIRED)
-        indicators = dict(self._sources.indicators(bars))
+        indicators = self._sources.indicators(bars)
+        beside, origins = await self._stand(case, analysis_date, bars, indicators)
         snapshot = TechnicalSnapshot(
             ticker=case.symbol.text,
             stock_name=case.stock_name,
             analysis_date=analysis_date,
             days_since_last_trade=(analysis_date - bars[-1].trade_date).days,
             **indicators,
-            **await self._stand(case, analysis_date, bars, indicators),
+            **beside,
         )
-        report = await self._report(case, snapshot, self._cite(snapshot, bars))
+        report = await self._report(case, snapshot, self._cite(snapshot, bars, origins))
         closes = [[bar.trade_date.isoformat(), round(bar.close, 2)] for bar in bars[-CHARTED_DAYS:]]
         return report | {"price_series": closes}
 
     async def _stand(
-        self, case: Case, day: date, bars: Sequence[DailyBar], own: dict[str, Any]
-    ) -> dict[str, Any]:
+        self, case: Case, day: date, bars: Sequence[DailyBar], own: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, IndexBar]]:
         """Beside the market and the industry, between days on which it was traded; peers are those of today."""
         first, last = bars[-61:][0].trade_date, bars[-1].trade_date
         reading = self._facts.read(IndexBar, case.symbol, as_of=case.as_of, start=first, end=last)
-        beside = stand_beside(bars, await self._spare(reading), case.company.industry, own)
-        if beside["market_index"] or beside["industry_index"] or day < case.today:
-            return beside
-        return beside | stand_among(await self._spare(self._find_peers(case)))
+        beside, origins = stand_beside(bars, await self._spare(reading), case.company.industry, own)
+        if not origins and day == case.today:
+            beside |= stand_among(await self._spare(self._find_peers(case)))
+        return beside, origins
 
     async def _find_peers(self, case: Case) -> list[CrossSection]:
         return [await self._facts.peers(case.symbol, as_of=case.as_of)]
 
-    def _cite(self, snapshot: TechnicalSnapshot, bars: Sequence[DailyBar]) -> list[Evidence]:
+    def _cite(
+        self, snapshot: TechnicalSnapshot, bars: Sequence[DailyBar], indexes: Mapping[str, IndexBar]
+    ) -> list[Evidence]:
         """What rests on a bar of the past is known from its day on."""
         on, last, prefix = {bar.trade_date: bar for bar in bars}, bars[-1], self.expert.prefix
         levels = {"calculated_support_levels": snapshot.support_days}
         levels["calculated_resistance_levels"] = snapshot.resistance_days
-        origins = {f"{name}.{n}": on[day] for name, days in levels.items() for n, day in enumerate(days, 1)}
+        swings = {f"{name}.{n}": on[day] for name, days in levels.items() for n, day in enumerate(days, 1)}
         patterns = {f"pattern.{name}": on[days[-1]] for name, days in snapshot.pattern_days.items()}
         return [
-            *cite(prefix, snapshot, last, origins=origins),
+            *cite(prefix, snapshot, last, origins={**swings, **indexes}),
             evidence_of(last, f"{prefix}.pattern_balance", snapshot.pattern_balance),
             *(evidence_of(bar, f"{prefix}.{name}", 1) for name, bar in patterns.items()),
         ]

@@ -2,7 +2,7 @@
 or against the median of its peers where there is no index.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from moot.modules.research.domain.facts import difference
@@ -17,15 +17,19 @@ FEWEST_PEERS = 5
 
 
 def stand_beside(
-    bars: Sequence[DailyBar], indexes: Sequence[IndexBar], industry: str, own: dict[str, Any]
-) -> dict[str, Any]:
-    """`own` has the share's returns; whatever a window lacks makes its comparison None."""
-    places = {"market": _choose(indexes, None), "industry": _choose(indexes, industry)}
-    return {
-        name: value
-        for place, index in places.items()
-        for name, value in _compare(place, index, bars, own).items()
-    }
+    bars: Sequence[DailyBar], indexes: Sequence[IndexBar], industry: str, own: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, IndexBar]]:
+    """What came of it, and the index each of it is from. `own` has the share's returns; whatever a window lacks makes
+    its comparison None.
+    """
+    found: dict[str, Any] = {}
+    origins: dict[str, IndexBar] = {}
+    for place, of in (("market", None), ("industry", industry)):
+        index = _choose(indexes, of)
+        compared = _compare(place, index, bars, own)
+        found |= compared
+        origins |= dict.fromkeys(compared, index[-1]) if index else {}
+    return found, origins
 
 
 def _choose(indexes: Sequence[IndexBar], industry: str | None) -> list[IndexBar]:
@@ -35,7 +39,7 @@ def _choose(indexes: Sequence[IndexBar], industry: str | None) -> list[IndexBar]
 
 
 def _compare(
-    place: str, index: Sequence[IndexBar], bars: Sequence[DailyBar], own: dict[str, Any]
+    place: str, index: Sequence[IndexBar], bars: Sequence[DailyBar], own: Mapping[str, Any]
 ) -> dict[str, Any]:
     closes = {bar.trade_date: bar.close for bar in index}
     found: dict[str, Any] = {f"{place}_index": index[-1].index if index else None}
