@@ -198,7 +198,7 @@ async def test_an_unlock_within_60_sessions_weighs_by_its_size(
     assert (claim.side, claim.strength, claim.horizon) == (side, strength, 60)
     assert "最早 2026-07-30" in claim.says["zh-CN"]
     assert f"{percent:.2f}% of all shares" in claim.says["en-US"]
-    assert evidence(report)["catalyst.calendar.unlock"] == "2026-07-30"
+    assert evidence(report)["catalyst.unlock.due"] == "2026-07-30"
     expected = report["result"]["negative_catalysts"][0]["event"] == f"未来解禁（{percent:.2f}%）"
     assert expected == (side == "against")
 
@@ -206,7 +206,7 @@ async def test_an_unlock_within_60_sessions_weighs_by_its_size(
 async def test_an_unlock_that_is_far_off_or_announced_later_does_not_exist() -> None:
     report = await ask(an_unlock(91, 20.0), an_unlock(10, 20.0, days=-1))
     assert claims(report).keys() == {"catalyst.unlock.none"}
-    assert "catalyst.calendar.unlock" not in evidence(report)
+    assert "catalyst.unlock.due" not in evidence(report)
 
 
 async def test_an_unlock_that_was_is_an_event_that_fades() -> None:
@@ -217,7 +217,7 @@ async def test_an_unlock_that_was_is_an_event_that_fades() -> None:
 
 async def test_the_share_goes_ex_dividend_on_a_day() -> None:
     report = await ask(a_dividend(0.5, 9), a_dividend(0.4, -200, days=220), a_dividend(9.0, 20, days=-3))
-    assert evidence(report)["catalyst.calendar.dividend"] == "2026-07-09"
+    assert evidence(report)["catalyst.ex_dividend.due"] == "2026-07-09"
     told_ = claims(report)["catalyst.ex_dividend.ahead"].says["zh-CN"]
     assert told_ == "2026-07-09 除息，每 10 股派 5.00 元（税前）。"
 

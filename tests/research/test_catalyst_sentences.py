@@ -92,6 +92,6 @@ def test_a_study_is_claimed_where_it_excludes_chance_and_nowhere_else(reports: l
 
 def test_the_days_to_come_are_days(reports: list[Report]) -> None:
     for report in reports:
-        days = [e.value for e in report.evidence if e.id.startswith("catalyst.calendar.")]
+        days = [e.value for e in report.evidence if e.id.endswith(".due") or ".calendar." in e.id]
         assert all(date.fromisoformat(str(day)) > report.catalyst_context.current_date for day in days)
         assert days

@@ -1,10 +1,12 @@
 """Texts: whatever a rule or an event can say is in an expert's catalogue, and in none twice."""
 
+from collections.abc import Iterator
 from math import inf
 from typing import Any, get_args
 
 import pytest
 
+from moot.modules.coordinator.application.report_words import Wording
 from moot.modules.research.application import financial_auditor as financial
 from moot.modules.research.application import macro_intelligence as macro
 from moot.modules.research.application import technical_analyst as technical
@@ -98,3 +100,17 @@ def test_the_bands_of_a_rule_ascend(service: Service) -> None:
     for rule in RULES[service]:
         limits = [band.below for band in rule.bands]
         assert limits == sorted(set(limits)), rule.name
+
+
+@pytest.mark.parametrize("locale", LOCALES)
+def test_every_number_of_an_expert_has_a_name_in_the_report(locale: Locale) -> None:
+    names = {name for snapshot in _kinds_of(Snapshot) for name in snapshot.units()}
+    unnamed = sorted(name for name in names if Wording(locale).measure(name) == name)
+    assert unnamed == []
+
+
+def _kinds_of(kind: type[Snapshot]) -> Iterator[type[Snapshot]]:
+    for one in kind.__subclasses__():
+        if one.__module__.startswith("moot."):
+            yield one
+        yield from _kinds_of(one)

@@ -4,6 +4,7 @@ One page first, then what it rests on. What others wrote, models among them, sta
 is markup. A claim stands in it once, and is its id everywhere else; nothing is said twice.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain
@@ -23,6 +24,7 @@ from moot.shared.domain.symbol import Symbol
 
 Style = Literal["brief", "full"]
 """The first page alone, or all of it."""
+DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 def render_report(result: ResearchResult, style: Style = "full") -> str:
@@ -130,6 +132,8 @@ class Report(Writer):
     def _value(self, fact: Data, series: str) -> str:
         """A member of a series with its name; of what others wrote, where it can be read."""
         if isinstance(value := fact["value"], str):
+            if DAY.fullmatch(value):
+                return value
             told = any(value in claim.text(self.say.locale) for claim in self.case.claims.values())
             return f"{'' if told else self.told.once(value)} {escape(fact['source'])}".lstrip()
         member = fact["id"].removeprefix(series).lstrip(".")
@@ -161,7 +165,7 @@ class Report(Writer):
             site = _site(fact["source"])
             newest[site] = max(newest.get(site, ""), self.case.day_of(fact))
         yield from tell_ages(self.case.result, self.say)
-        rows = [[escape(site), day] for site, day in sorted(newest.items())]
+        rows = [[escape(self.say.source(site)), day] for site, day in sorted(newest.items())]
         yield self._table(("source", "newest"), rows) if rows else ""
 
     def _record(self) -> Iterator[str]:

@@ -41,7 +41,12 @@ class Wording(NamedTuple):
     def measure(self, name: str) -> str:
         """What a field of an expert's evidence is called, an unknown one by its name; `event.3` is the third."""
         kind, _, number = name.partition(".")
-        return f"{MEASURES.texts(self.locale).get(f'measure.{kind}', kind)} {number}".rstrip()
+        told = MEASURES.texts(self.locale).get(f"measure.{kind}", kind)
+        return f"{told} {number}" if number.isdecimal() else told
+
+    def source(self, name: str) -> str:
+        """Where a fact comes from; what the desk assumes has no address."""
+        return MEASURES.texts(self.locale).get(f"source.{name}", name)
 
     def value(self, value: float | str, unit: str) -> str:
         """A number as people read it."""

@@ -109,10 +109,7 @@ def cite_context(expert: str, context: CatalystContext, found: Disclosed) -> lis
             for _, place, event in list_events(context)
             for item in _cite_event(f"{expert}.{place}", event)
         ),
-        *(
-            evidence_of(origins[CALENDAR[name]], f"{expert}.calendar.{name}", str(days[name]))
-            for name in days
-        ),
+        *(evidence_of(origins[CALENDAR[name]], f"{expert}.{name}", str(days[name])) for name in days),
         *(
             evidence_of(origins["reaction_3d"], f"{expert}.study.{n}.{name}", value, unit)
             for n, one in enumerate(context.studies, start=1)
@@ -133,7 +130,8 @@ def _cite_event(place: str, event: Event) -> list[Evidence]:
 
 
 STUDY_UNITS = {"n": "", "horizon": "sessions", "mean": "%", "low": "%", "high": "%", "level": "%"}
-CALENDAR = {"report": "report_due", "dividend": "ex_date", "unlock": "unlock_date"}
+CALENDAR = {"calendar.report": "report_due", "ex_dividend.due": "ex_date", "unlock.due": "unlock_date"}
+"""Days to come, by the ids of their evidence; the judge awaits what is due."""
 ORIGINS: Mapping[str, type[Fact]] = {
     **dict.fromkeys(("reaction_3d", "usual_3d", "reaction_times"), DailyBar),
     **dict.fromkeys(("report_due", "report_due_days"), FinancialReport),

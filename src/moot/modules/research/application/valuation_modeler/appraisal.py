@@ -256,7 +256,7 @@ def _residual_income(today: DailyValuation, known: Figures, cyclical: bool) -> F
         "residual_value": value,
         "residual_margin": models.safety_margin(value, today.close),
         "residual_table": table,
-        "residual_cases": [f"{100 * case.cost:.2f}%_{case.fade}y" for case in cases],
+        "residual_cases": [f"{10_000 * case.cost:.0f}bp_{case.fade}y" for case in cases],
         "residual_low": min(table),
         "residual_high": max(table),
     }
