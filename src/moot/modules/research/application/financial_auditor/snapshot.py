@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from moot.modules.research.application.financial_auditor.scores import score_accounts
+from moot.modules.research.domain.accounting_scores import score_accounts
 from moot.modules.research.domain.books import Books, grow, name_quarter, percent_of, quarter_number
 from moot.modules.research.domain.evidence import Snapshot
 from moot.modules.research.domain.facts import (
