@@ -228,6 +228,9 @@ async def test_a_profit_after_a_loss_is_a_turnaround_and_has_no_percentage() -> 
     report = await financial(FakeMarketFacts(filed=reports, others=[a_notice()]))
     assert claims_of(report)["forecast"]["kind"] == "financial.forecast.turnaround"
     assert report["financial_indicators"]["notice_change_low"] is None
+    smaller = a_notice(net_profit_low=-0.2e8, net_profit_high=-0.1e8)
+    report = await financial(FakeMarketFacts(filed=reports, others=[smaller]))
+    assert claims_of(report)["forecast"]["kind"] == "financial.forecast.narrower"
 
 
 async def test_an_express_report_supersedes_the_forecast_and_tells_revenue() -> None:

@@ -55,6 +55,7 @@ def is_level(name: str) -> Callable[[Read], bool]:
 def told_ahead(name: str, low: str, high: str) -> dict[str, Callable[[Read], bool]]:
     return {
         f"{name}.loss": lambda n: n("notice_profit_low") < 0,
+        f"{name}.narrower": lambda n: n("notice_profit_before") < n("notice_profit_low") < 0,
         f"{name}.slump": lambda n: n(low) < -50,
         f"{name}.down": lambda n: n(low) < -10,
         f"{name}.flat": lambda n: n(low) <= 10 and n(high) >= -10,

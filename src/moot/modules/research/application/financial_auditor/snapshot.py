@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from moot.modules.research.application.financial_auditor.scores import score_accounts
+from moot.modules.research.domain.accounting_scores import score_accounts
 from moot.modules.research.domain.books import Books, grow, name_quarter, percent_of, quarter_number
 from moot.modules.research.domain.evidence import Snapshot
 from moot.modules.research.domain.facts import (
@@ -28,7 +28,7 @@ Whole = Annotated[int | None, units.Unit("plain", "", 0)]
 TREND_QUARTERS, TREND_AT_LEAST = 8, 6
 PERIODS_READ = 16
 """Eight quarters, the same a year before, and the start of the year that the first of those is in."""
-INTO_LOSS, OUT_OF_LOSS = -1e9, 1e9
+LOSS, SMALLER_LOSS, OUT_OF_LOSS = -1e9, -1e7, 1e9
 """What no percentage tells of a forecast, beyond all that one could."""
 
 
@@ -145,7 +145,7 @@ class FinancialSnapshot(Snapshot, Figures):
         if low is None or high is None or before is None:
             return None
         if high < 0:
-            return INTO_LOSS
+            return SMALLER_LOSS if low > before else LOSS
         if before <= 0:
             return OUT_OF_LOSS if low > 0 else None
         return 100 * ((low + high) / 2 / before - 1)
