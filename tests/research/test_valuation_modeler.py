@@ -1,5 +1,6 @@
 """The valuation modeler: cheap, fair or dear, and a cheap price with poor quality is a trap."""
 
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -14,9 +15,10 @@ from moot.modules.research.application.valuation_modeler import (
 from moot.modules.research.application.valuation_modeler.appraisal import Material, valuation_snapshot
 from moot.modules.research.application.valuation_modeler.models import Outlook, find_implied_roe, times_book
 from moot.modules.research.domain.sectors import Sector
-from moot.shared.domain.errors import InvalidInput
+from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.domain.messages import Locale
-from moot.shared.domain.peers import Peer
+from moot.shared.domain.peers import CrossSection, Peer
+from moot.shared.domain.symbol import Symbol
 from tests.fakes.research import CASE, TODAY, FakeMarketFacts, a_figure, a_report, valuations_of
 from tests.research.cases import healthy_reports, sources, valuation
 
@@ -107,6 +109,23 @@ async def test_three_peers_are_told_and_not_judged_by() -> None:
     assert report["valuation_indicators"]["peer_pe_percentile"] is None
     assert "peer_pe" not in claims_of(report)
     assert "同行业中另有 3 家市盈率为正、4 家有市净率；不足四家的指标不作同行比较。" in report["risk_factors"]
+
+
+class WithoutPeers(FakeMarketFacts):
+    async def peers(self, symbol: Symbol, *, as_of: datetime) -> CrossSection:
+        raise Unavailable("no peers are kept")
+
+
+async def test_peers_that_cannot_be_had_are_not_said_to_be_none() -> None:
+    known = market(CHEAP)
+    report = await valuation(WithoutPeers(history=known.history, filed=known.filed), "en-US")
+    assert report["valuation_indicators"]["peer_pe_count"] is None
+    assert report["warnings"] == ["no peers are kept"]
+    assert (
+        "What others of its industry cost could not be had, so it is not compared with them."
+        in (report["risk_factors"])
+    )
+    assert not any("Peers of its industry" in risk for risk in report["risk_factors"])
 
 
 async def test_what_residual_income_assumes_is_told_and_its_table_is_evidence() -> None:

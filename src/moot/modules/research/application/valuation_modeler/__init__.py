@@ -147,10 +147,12 @@ def _risks(s: ValuationSnapshot, case: Situation, say: Voice) -> list[str]:
         name: say(f"assumed.{name}" if name in s.assumed else f"known.{name}")
         for name in ("risk_free", "payout")
     }
-    caveats: dict[str, bool] = {
+    peers = (s.peer_pe_count, s.peer_pb_count)
+    caveats = {
         "assumptions": s.residual_value is not None,
         f"no_value.{s.why_no_value}": s.residual_value is None,
-        "few_peers": min(s.peer_pe_count, s.peer_pb_count) < FEWEST_PEERS,
+        "no_peers": None in peers,
+        "few_peers": any(count is not None and count < FEWEST_PEERS for count in peers),
         "rebased": s.rebased,
         "unmatched": s.unmatched,
         "implausible": bool(s.implausible),

@@ -18,6 +18,7 @@ WIDEST = 3.0
 
 Assumed = Literal["risk_free", "payout"]
 Years = Annotated[float | None, units.Unit("plain", "years", 1)]
+Counted = Annotated[int | None, units.Unit("plain", "", 0)]
 Prices = Annotated[list[float], units.PRICE]
 Shares = Annotated[float | None, units.Unit("shares", "shares", 2)]
 
@@ -60,17 +61,17 @@ class ValuationSnapshot(Snapshot):
     ps_sessions: units.Count
     peer_pe_percentile: units.Rank = None
     peer_pe_median: units.Times = None
-    peer_pe_count: units.Count = 0
+    peer_pe_count: Counted = None
     peer_pb_percentile: units.Rank = None
     peer_pb_median: units.Times = None
-    peer_pb_count: units.Count = 0
+    peer_pb_count: Counted = None
     peer_ps_percentile: units.Rank = None
     peer_ps_median: units.Times = None
-    peer_ps_count: units.Count = 0
+    peer_ps_count: Counted = None
     profit_yoy: units.Percent = None
     peer_growth_percentile: units.Rank = None
     peer_growth_median: units.Percent = None
-    peer_growth_count: units.Count = 0
+    peer_growth_count: Counted = None
     dv_ratio: units.Percent
     roe: units.Percent
     roe_annualised: units.Percent
