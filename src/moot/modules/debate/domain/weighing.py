@@ -17,6 +17,8 @@ UNDECIDED = 0.5
 """How strong the motion is before anybody has spoken."""
 NEUTRAL_BAND = 0.2
 """Conviction below which nobody should act, so that it is no direction."""
+AS_GOOD_AS_SURE = 0.5
+"""A lean is the mean of some twenty dimensions, of which some always pull the other way: nothing leans farther."""
 STILL = 1e-12
 MOST_PASSES = 500
 CALM_PASSES = 50
@@ -103,11 +105,13 @@ class Weighing:
         return tip([places.get(place, 0.0) * pull for place, pull in pulls.items()])
 
     def convince(self, lean: float) -> float:
-        """What is left of a lean when those who were not heard are granted to think otherwise."""
-        return max(0.0, abs(lean) - self.doubt)
+        """What is left of a lean when those who were not heard are granted to think otherwise, of what a whole panel
+        leans that is as good as sure.
+        """
+        return min(1.0, max(0.0, abs(lean) - self.doubt) / AS_GOOD_AS_SURE)
 
     def decide(self, lean: float) -> Direction:
-        if abs(lean) - self.doubt < NEUTRAL_BAND:
+        if abs(lean) - self.doubt < NEUTRAL_BAND * AS_GOOD_AS_SURE:
             return "NEUTRAL"
         return "BULLISH" if lean > 0 else "BEARISH"
 
