@@ -165,7 +165,7 @@ def test_it_is_so_in_a_circle_too_as_far_as_a_circle_comes_to_rest(weighing, dat
 
 
 def test_out_of_the_middle_the_shorter_way_is_taken():
-    bulls = [claim(f"{expert}.view", 0.5, "view") for expert in ("technical", "financial", "macro")]
+    bulls = [claim(f"{expert}.view", 0.35, "view") for expert in ("technical", "financial", "macro")]
     weighing = Weighing([*bulls, claim("valuation.view", -1.0, "view")], [], EVERYBODY)
     assert weighing.direction == "NEUTRAL"
     assert find_decisive(weighing) == ["valuation.view"]
