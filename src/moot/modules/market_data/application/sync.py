@@ -177,8 +177,8 @@ class SyncedSource:
     """The lake, brought up to date before it is read: what nobody synced is fetched when it is first asked for.
 
     Old data are better than none: only a dataset of which nothing is kept makes a failed fetch an error. `moment`
-    tells when a session that runs again first ran, and `offline` that it asks nobody outside. Indexes are read as they
-    are kept: to fetch those of every industry for one company is for `data sync`.
+    tells when a session that runs again first ran, and `offline` that it asks nobody outside. Indexes are read as
+    they are kept: to fetch those of every industry for one company is for `data sync`.
     """
 
     lake: MarketDataProvider
@@ -234,8 +234,8 @@ class SyncedSource:
             raise NotOffered(SAY("sync.nothing", **told))
         if self.offline() or dataset is INDEX_BARS:
             if self.sync.store.coverage(dataset, subject) is None:
-                why = "offline.nothing_kept" if self.offline() else "sync.nothing_kept"
-                raise NotKept(SAY(why, dataset=dataset.label, subject=subject))
+                place = "offline" if self.offline() else "sync"
+                raise NotKept(SAY(f"{place}.nothing_kept", dataset=dataset.label, subject=subject))
             return
         event = await self.sync.bring(dataset, subject, self.market, start, end)
         kind = {"failed": Unavailable, "not_offered": NotOffered}.get(event.outcome)
