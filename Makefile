@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-llm chaos fuzz measured check format acceptance bench real-data lock clean
+.PHONY: help demo test test-llm chaos fuzz measured check format acceptance bench real-data evaluation transcripts lock clean
 .DEFAULT_GOAL := help
 
 help: ## show the targets
@@ -73,6 +73,12 @@ bench: $(VENV)/.installed-dev ## measure speed as ratios within one run
 
 real-data: $(VENV)/.installed-dev ## count what the experts find in a folder of real tables: make real-data TABLES=folder
 	$(BIN)/python -m bench.real_data $(TABLES) docs/real-data.md
+
+evaluation: $(VENV)/.installed-dev ## measure the experts on a folder of real tables: make evaluation TABLES=folder
+	$(BIN)/python -m bench.walk $(TABLES) docs/evaluation.md
+
+transcripts: $(VENV)/.installed-dev ## write what the READMEs show of a terminal anew
+	$(BIN)/python -m tests.transcripts
 
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-header --no-annotate --no-emit-index-url --no-emit-find-links --upgrade

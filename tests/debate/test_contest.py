@@ -63,6 +63,15 @@ def test_another_strength_is_the_one_it_is_weighed_with():
     assert now.dimensions["technical.trend"] == pytest.approx(0.75 - 0.1)
 
 
+def test_what_a_person_says_is_as_strong_as_they_say_however_far_the_claim_looked():
+    far = a_claim("technical.far", "for", 0.5).model_copy(update={"horizon": 60})
+    before = close(Weighing([far], [], frozenset(ExpertType), horizon=5))
+    assert before.strengths["technical.far"] < 0.5
+    answer = {"move": "add", "claim": "technical.far", "says": "x", "strength": 0.2}
+    now = after(before, {"move": "strength", "claim": "technical.far", "strength": 0.4}, answer)
+    assert now.strengths == {"technical.far": pytest.approx(0.4 * (1 - 0.2)), "contest.1": 0.2}
+
+
 def test_what_is_added_counts_through_its_target_alone():
     before = an_argument()
     now = after(before, {"move": "add", "claim": "technical.up", "says": "The index moved, not the share"})

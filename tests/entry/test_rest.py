@@ -166,7 +166,7 @@ BAD = {
     "unknown field": (
         question(expert=["x"]),
         "body: has no field named expert. Did you mean experts? Allowed: symbol, experts, options, skip_debate, "
-        "as_of, locale, rounds, holder, max_cost, mode.",
+        "as_of, locale, rounds, horizon, holder, max_cost, mode.",
     ),
     "limit": (
         question(options={"financial_auditor": {"limit": 99}}),
@@ -302,7 +302,7 @@ async def test_openapi_documents_the_request_and_every_error(client):
     assert "422" not in post["responses"]
     schema = document["components"]["schemas"]["ResearchOrder"]
     asked = ["symbol", "experts", "options", "skip_debate", "as_of", "locale"]
-    assert list(schema["properties"]) == [*asked, "rounds", "holder", "max_cost", "mode"]
+    assert list(schema["properties"]) == [*asked, "rounds", "horizon", "holder", "max_cost", "mode"]
     assert schema["required"] == ["symbol", "experts"]
 
 

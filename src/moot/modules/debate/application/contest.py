@@ -26,15 +26,18 @@ def contest(outcome: Mapping[str, Any], moves: Sequence[Move], locale: Locale) -
 
 
 def move_on(graph: ArgumentGraph, moves: Sequence[Move], locale: Locale) -> Weighing:
-    """What is struck falls with what it said of others; what is added counts through its target alone."""
+    """What is struck falls with what it said of others; what is added counts through its target alone. A person
+    speaks of the horizon of the motion, so that what they say does not fade.
+    """
     claims, relations = {claim.id: claim for claim in graph.claims}, list(graph.relations)
     struck = [move.claim for move in moves if move.move == "strike"]
     for move in moves:
+        about = claims[move.claim].model_copy(update={"horizon": graph.horizon})
         if move.move == "strength":
-            claims[move.claim] = claims[move.claim].model_copy(update={"strength": move.strength})
+            claims[move.claim] = about.model_copy(update={"strength": move.strength})
         elif move.move == "add":
             number = sum(claim.kind == CONTEST for claim in claims.values()) + 1
-            added = _add(move, f"{CONTEST}.{number}", claims[move.claim], locale)
+            added = _add(move, f"{CONTEST}.{number}", about, locale)
             claims[added.id] = added
             relations.append(_relate(move, added))
     again = replace(Weighing.reopen(graph), claims=list(claims.values()), relations=relations)
