@@ -55,7 +55,7 @@ async def test_a_purchase_names_its_prices_as_numbers_and_in_words():
     assert verdict.stop_loss == "Leave on a close below 9.00."
     assert verdict.take_profit == "Take profit in parts around 12.20."
     assert verdict.time_horizon == (
-        "Medium term: weeks to months, shorter if the stop or the target is reached."
+        "As long as was argued about, shorter if the stop or the target is reached."
     )
 
 

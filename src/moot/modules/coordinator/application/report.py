@@ -65,7 +65,10 @@ class Report(Writer):
         debate = self.case.debate
         if debate:
             direction = self.say.literal(debate["direction"])
-            yield self.say("report.direction", direction=direction, confidence=debate["confidence"])
+            span = self.say(f"span.{self.case.argument.horizon if self.case.argument else 20}")
+            yield self.say(
+                "report.direction", direction=direction, confidence=debate["confidence"], span=span
+            )
             yield self.told.once(debate["conflict_resolution"])
         if self.case.claims:
             yield self.say("report.legend")
