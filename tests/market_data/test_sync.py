@@ -13,7 +13,6 @@ from moot.modules.market_data.domain.facts import (
     BARS,
     COMPANIES,
     DATASETS,
-    INDEX_BARS,
     MACRO,
     NEWS,
     PLEDGES,
@@ -265,15 +264,6 @@ class TestTheSyncedSource:
             Unavailable, match=r"daily bars of 600519\.SH could not be fetched: tushare: too many"
         ):
             await synced.read(BARS, "600519.SH", START, END)
-
-    async def test_fetches_no_indexes_for_the_sake_of_one_company(self):
-        store, source = FakeStore(), Source("tushare")
-        synced = SyncedSource(Source("lake"), service(store, source), Market.CN)
-        with pytest.raises(Unavailable, match="index bars of CN are not in the lake: bring them in"):
-            await synced.read(INDEX_BARS, "CN", START, END)
-        store.store(INDEX_BARS, "CN", [], covered=(START, START), at=NOW)
-        assert await synced.read(INDEX_BARS, "CN", START, END) == []
-        assert source.asked == []
 
     async def test_says_that_nobody_has_it_where_nobody_has(self):
         lacking = Source("tushare", {"pledges": NotOffered("no permission")})

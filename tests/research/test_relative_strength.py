@@ -2,12 +2,14 @@
 be unknown.
 """
 
+import asyncio
 from collections.abc import Sequence
 from datetime import date, timedelta
 from typing import Any
 
 import pytest
 
+from moot.modules.research.application import technical_analyst
 from moot.shared.domain.facts import DailyBar, IndexBar
 from moot.shared.domain.messages import LOCALES
 from moot.shared.domain.peers import CrossSection, Peer, Place
@@ -128,6 +130,19 @@ async def test_what_there_is_nothing_to_compare_with_is_said() -> None:
     assert claim is None
     assert "相对强弱" in seen["told"]["narrative_report"].partition("数据缺口：")[2]
     assert "no peers" in seen["told"]["warnings"]
+
+
+async def test_a_source_that_keeps_one_waiting_for_indexes_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Slow(FakeMarketFacts):
+        async def read(self, *_: Any, **__: Any) -> Any:
+            await asyncio.Event().wait()
+
+    monkeypatch.setattr(technical_analyst, "PATIENCE", 0.0)
+    report = await technical(Slow(daily=bars_of(SHARE)))
+    assert report["warnings"][0] == ("0 秒内没有取得指数日线，因此未与市场比较；可先用 moot data sync 同步。")
+    assert report["signal"] in {"BULLISH", "NEUTRAL", "BEARISH"}
 
 
 async def test_an_index_of_a_day_that_was_not_known_yet_does_not_exist() -> None:

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel
 
-from moot.modules.market_data.domain.facts import BARS, COMPANIES, DATASETS, INDEX_BARS, Dataset
+from moot.modules.market_data.domain.facts import BARS, COMPANIES, DATASETS, Dataset
 from moot.modules.market_data.domain.peers import Measures, Sight
 from moot.modules.market_data.domain.provider import (
     A_DAY,
@@ -166,7 +166,7 @@ class SyncService:
 
 
 class NotKept(Unavailable):
-    """Of what is read as it is kept, as all is in a replay, nothing is kept."""
+    """A replay reads what is kept and fetches nothing; of this, nothing is kept."""
 
     code = "NOT_KEPT"
     passing = False
@@ -177,8 +177,7 @@ class SyncedSource:
     """The lake, brought up to date before it is read: what nobody synced is fetched when it is first asked for.
 
     Old data are better than none: only a dataset of which nothing is kept makes a failed fetch an error. `moment`
-    tells when a session that runs again first ran, and `offline` that it asks nobody outside. Indexes are read as
-    they are kept: to fetch those of every industry for one company is for `data sync`.
+    tells when a session that runs again first ran, and `offline` that it asks nobody outside.
     """
 
     lake: MarketDataProvider
@@ -232,10 +231,9 @@ class SyncedSource:
         if not self.sync.providers.get(self.market) and not self.sync.store.coverage(dataset, subject):
             told = {"dataset": dataset.label, "subject": subject, "why": SAY("sync.no_source")}
             raise NotOffered(SAY("sync.nothing", **told))
-        if self.offline() or dataset is INDEX_BARS:
+        if self.offline():
             if self.sync.store.coverage(dataset, subject) is None:
-                place = "offline" if self.offline() else "sync"
-                raise NotKept(SAY(f"{place}.nothing_kept", dataset=dataset.label, subject=subject))
+                raise NotKept(SAY("offline.nothing_kept", dataset=dataset.label, subject=subject))
             return
         event = await self.sync.bring(dataset, subject, self.market, start, end)
         kind = {"failed": Unavailable, "not_offered": NotOffered}.get(event.outcome)

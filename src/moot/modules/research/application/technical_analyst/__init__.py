@@ -1,5 +1,6 @@
 """The technical analyst: what a year of prices shows, and how it is read by rule."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
 from math import copysign
@@ -14,6 +15,7 @@ from moot.modules.research.domain.evidence import Confidence, ExpertResult, Snap
 from moot.modules.research.domain.facts import COMMON, Case
 from moot.modules.research.domain.rubric import Scorecard, Voice
 from moot.shared.domain import units
+from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import Direction, ExpertType
 from moot.shared.domain.facts import DailyBar, IndexBar
@@ -26,6 +28,8 @@ READ_BACK = timedelta(days=20)
 """Days before those that are judged: peers are measured from there on, and a source need not be asked twice."""
 MIN_BARS_REQUIRED = 30
 CHARTED_DAYS = 120
+PATIENCE = 20.0
+"""Seconds: some sources have to be asked for every industry's index by itself, and a chart can be read without."""
 HALF_A_CENT = 0.005 + 1e-9
 STALE_DAYS = 10
 
@@ -293,12 +297,18 @@ class TechnicalAnalystService(ExpertService[TechnicalSnapshot, TechnicalResult])
         self, case: Case, day: date, bars: Sequence[DailyBar], own: Mapping[str, Any]
     ) -> tuple[dict[str, Any], dict[str, IndexBar]]:
         """Beside the market and the industry, between days on which it was traded; peers are those of today."""
-        first, last = bars[-61:][0].trade_date, bars[-1].trade_date
-        reading = self._facts.read(IndexBar, case.symbol, as_of=case.as_of, start=first, end=last)
-        beside, origins = stand_beside(bars, await self._spare(reading), case.company.industry, own)
+        indexes = await self._spare(self._find_indexes(case, bars[-61:][0].trade_date, bars[-1].trade_date))
+        beside, origins = stand_beside(bars, indexes, case.company.industry, own)
         if not origins and day == case.today:
             beside |= stand_among(await self._spare(self._find_peers(case)))
         return beside, origins
+
+    async def _find_indexes(self, case: Case, start: date, end: date) -> Sequence[IndexBar]:
+        try:
+            async with asyncio.timeout(PATIENCE):
+                return await self._facts.read(IndexBar, case.symbol, as_of=case.as_of, start=start, end=end)
+        except TimeoutError:
+            raise Unavailable(self.texts("indexes_late", seconds=PATIENCE)) from None
 
     async def _find_peers(self, case: Case) -> list[CrossSection]:
         return [await self._facts.peers(case.symbol, as_of=case.as_of)]
