@@ -46,7 +46,15 @@ from moot.modules.research.domain.events import (
 )
 from moot.modules.research.domain.evidence import Confidence, DimensionAnalysis, Engine, ExpertResult
 from moot.modules.research.domain.facts import Case
-from moot.modules.research.domain.rubric import Finding, Scorecard, Voice, dimension_name, load_rules, show
+from moot.modules.research.domain.rubric import (
+    Finding,
+    Rule,
+    Scorecard,
+    Voice,
+    dimension_name,
+    load_rules,
+    show,
+)
 from moot.shared.domain import units
 from moot.shared.domain.claims import Claim
 from moot.shared.domain.datasets import DataUntil
@@ -103,6 +111,7 @@ class CatalystDetectiveAgentResult(BaseModel, frozen=True):
 FOLDER = Path(__file__).parent
 SILENCE_WEIGHT = 2.0
 """What a dimension without any event is missing."""
+LEAST_WEIGHT = 0.1
 MOST_CATALYSTS = 5
 MOST_TOLD = 6
 """A title is as long as two findings of another expert."""
@@ -159,9 +168,13 @@ def _tell_open_studies(context: CatalystContext, say: Voice) -> list[str]:
     return [say("study.paragraph", told=say.prose(told[:MOST_STUDIES]))] if told else []
 
 
-def _weigh(finding: Finding) -> Finding:
-    """That nothing is wrong, or that a day is near, says less than what points."""
-    return finding if finding.points is None or finding.points else replace(finding, weight=UNREAD_WEIGHT)
+def _ask(rule: Rule, context: CatalystContext, say: Voice) -> Finding:
+    """What points nowhere says less than what does, and that nothing bad is near next to nothing."""
+    found = rule.find(context, say)
+    if found.points is None or found.points:
+        return found
+    two_sided = any(band.points > 0 for band in rule.bands)
+    return replace(found, weight=UNREAD_WEIGHT if two_sided else LEAST_WEIGHT)
 
 
 def _catalysts(
@@ -212,7 +225,7 @@ class CatalystDetectiveService(ReportedService[CatalystContext, CatalystResult])
         """What never points is told where there is something to tell, and is no hole where there is not."""
         rules = load_rules(FOLDER, CatalystDimension)
         asked = [rule for rule in rules if rule.weight or getattr(snapshot, rule.measure) is not None]
-        measured = [_weigh(rule.find(snapshot, say)) for rule in asked]
+        measured = [_ask(rule, snapshot, say) for rule in asked]
         findings: list[Finding] = []
         for dimension in CatalystDimension:
             found = [*_find(snapshot, dimension, say), *(f for f in measured if f.dimension == dimension)]
