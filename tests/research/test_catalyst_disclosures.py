@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from moot.modules.research.application.catalyst_detective import CatalystDetectiveService
+from moot.modules.research.domain.events import event_table
 from moot.shared.domain.claims import Claim
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.facts import (
@@ -356,6 +358,13 @@ async def test_an_earlier_event_whose_horizon_has_not_ended_is_not_counted() -> 
     over = [a_news(*CONTRACT, days_ago=60 + 70 * n) for n in range(3)]
     report = await ask(published=[*recent, *over], daily=bars_of(PRICES))
     assert report["catalyst_context"]["studies"][0]["n"] == 3
+
+
+def test_every_kind_that_points_can_be_studied_by_name_and_no_other() -> None:
+    said = CatalystDetectiveService.texts.texts("en-US")
+    pointing = {category.id for category in event_table().news if category.polarity}
+    assert {key.removeprefix("kind.") for key in said if key.startswith("kind.")} == pointing
+    assert event_table().sizes.keys() <= pointing | {"results"}
 
 
 async def test_the_event_at_hand_is_no_precedent_of_itself() -> None:
