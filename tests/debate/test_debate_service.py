@@ -27,6 +27,7 @@ from tests.fakes.debate import (
     relation,
 )
 
+pytestmark = pytest.mark.usefixtures("even_weights")
 PRICE = Evidence(
     id="technical.current_price", value=10.0, unit="CNY", source="bars", as_of="2026-01-09T08:00:00Z"
 )
