@@ -177,8 +177,8 @@ class SyncedSource:
     """The lake, brought up to date before it is read: what nobody synced is fetched when it is first asked for.
 
     Old data are better than none: only a dataset of which nothing is kept makes a failed fetch an error. `moment`
-    tells when a session that runs again first ran, and `offline` that it asks nobody outside. Indexes are read as they
-    are kept: to fetch those of every industry for one company is for `data sync`.
+    tells when a session that runs again first ran, and `offline` that it asks nobody outside. Indexes are read as
+    they are kept: to fetch those of every industry for one company is for `data sync`.
     """
 
     lake: MarketDataProvider
@@ -229,13 +229,15 @@ class SyncedSource:
         return [source for source in there if isinstance(source, CompanyLookup)]
 
     async def _bring(self, dataset: Dataset[Any], subject: str, start: date, end: date) -> None:
-        if not self.sync.providers.get(self.market) and not self.sync.store.coverage(dataset, subject):
-            told = {"dataset": dataset.label, "subject": subject, "why": SAY("sync.no_source")}
-            raise NotOffered(SAY("sync.nothing", **told))
+        if not self.sync.providers.get(self.market):
+            if self.sync.store.coverage(dataset, subject) is None:
+                told = {"dataset": dataset.label, "subject": subject, "why": SAY("sync.no_source")}
+                raise NotOffered(SAY("sync.nothing", **told))
+            return
         if self.offline() or dataset is INDEX_BARS:
             if self.sync.store.coverage(dataset, subject) is None:
-                why = "offline.nothing_kept" if self.offline() else "sync.nothing_kept"
-                raise NotKept(SAY(why, dataset=dataset.label, subject=subject))
+                missing = "offline.nothing_kept" if self.offline() else "sync.nothing_kept"
+                raise NotKept(SAY(missing, dataset=dataset.label, subject=subject))
             return
         event = await self.sync.bring(dataset, subject, self.market, start, end)
         kind = {"failed": Unavailable, "not_offered": NotOffered}.get(event.outcome)
