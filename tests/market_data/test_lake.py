@@ -313,6 +313,7 @@ async def test_a_file_that_is_not_the_lakes_is_named_with_what_to_do(
     keep(lake, BARS, a_bar(MONDAY))
     keep(lake, VALUATIONS, a_valuation(MONDAY))
     path = tmp_path / "lake" / "bars" / f"{SYMBOL}.parquet"
+    assert len(await lake.read(BARS, SYMBOL, *EVER)) == 1
     spoil(path, how)
     advice = rf"{path} cannot be read \(.+\)\. Delete it and run `moot data sync`"
     with pytest.raises(Unavailable, match=advice) as raised:
@@ -371,3 +372,23 @@ async def test_a_file_from_before_the_model_got_a_column_is_read(lake: Lake, tmp
     note = {"moot.coverage": pl.read_parquet_metadata(path)["moot.coverage"]}
     pl.read_parquet(path).drop("turnover_rate").write_parquet(path, metadata=note)
     assert list(await lake.read(VALUATIONS, SYMBOL, *EVER)) == [a_valuation(MONDAY, pe=12.0)]
+
+
+async def test_a_file_is_opened_once_for_all_its_parts_and_again_when_it_has_changed(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[Path] = []
+    scan = pl.scan_parquet
+    monkeypatch.setattr(pl, "scan_parquet", lambda path, **how: [opened.append(path), scan(path, **how)][1])
+    other, path = Lake(tmp_path / "lake"), tmp_path / "lake" / "bars" / f"{SYMBOL}.parquet"
+    other.store(BARS, SYMBOL, [a_bar(MONDAY)], covered=(MONDAY, MONDAY), at=AT)
+    before, then = path.read_bytes(), path.stat()
+    assert [len(await lake.read(BARS, SYMBOL, day, day)) for day in (MONDAY, TUESDAY)] == [1, 0]
+    assert opened == [path]
+    other.store(BARS, SYMBOL, [a_bar(TUESDAY)], covered=(TUESDAY, TUESDAY), at=AT)
+    assert [len(await lake.read(BARS, SYMBOL, day, day)) for day in (MONDAY, TUESDAY)] == [1, 1]
+    coverage = lake.coverage(BARS, SYMBOL)
+    assert coverage and coverage.rows == 2 and coverage.ranges == ((MONDAY, TUESDAY),)
+    path.write_bytes(before)  # from a copy, which keeps its time
+    os.utime(path, ns=(then.st_atime_ns, then.st_mtime_ns))
+    assert [len(await lake.read(BARS, SYMBOL, day, day)) for day in (MONDAY, TUESDAY)] == [1, 0]

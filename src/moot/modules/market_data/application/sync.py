@@ -228,9 +228,11 @@ class SyncedSource:
         return [source for source in there if isinstance(source, CompanyLookup)]
 
     async def _bring(self, dataset: Dataset[Any], subject: str, start: date, end: date) -> None:
-        if not self.sync.providers.get(self.market) and not self.sync.store.coverage(dataset, subject):
-            told = {"dataset": dataset.label, "subject": subject, "why": SAY("sync.no_source")}
-            raise NotOffered(SAY("sync.nothing", **told))
+        if not self.sync.providers.get(self.market):
+            if self.sync.store.coverage(dataset, subject) is None:
+                told = {"dataset": dataset.label, "subject": subject, "why": SAY("sync.no_source")}
+                raise NotOffered(SAY("sync.nothing", **told))
+            return
         if self.offline():
             if self.sync.store.coverage(dataset, subject) is None:
                 raise NotKept(SAY("offline.nothing_kept", dataset=dataset.label, subject=subject))

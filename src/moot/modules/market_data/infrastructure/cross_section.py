@@ -25,7 +25,9 @@ class MeasuringLake(lake.Lake):
         asked = {facts.VALUATIONS: _multiples, facts.REPORTS: _growth, facts.BARS: _returns}
         there = {d: [p for p in lake.files_of(self._folder, d) if p.stem in symbols] for d in asked}
         try:
-            frames = pl.collect_all(asked[d](_scan(d, files, sight), sight) for d, files in there.items())
+            frames = [
+                asked[d](_scan(d, files, sight), sight).collect() for d, files in there.items() if files
+            ]
         except lake.UNREADABLE:
             for dataset, files in there.items():
                 for path in files:  # raises for the one that is to blame
@@ -40,8 +42,6 @@ class MeasuringLake(lake.Lake):
 def _scan(dataset: facts.Dataset[Any], files: list[Path], sight: Sight) -> pl.LazyFrame:
     model: Any = dataset.model
     schema = lake.schema_of(model)
-    if not files:
-        return pl.LazyFrame(schema=schema)
     rows = pl.scan_parquet(files, schema=schema, missing_columns="insert", extra_columns="ignore", glob=False)
     return rows.filter(pl.col("available_at") <= sight.as_of.astimezone(UTC))
 

@@ -50,7 +50,11 @@ SCALARS: dict[Any, pl.DataType] = {
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 M = TypeVar("M", bound=BaseModel)
-FileState = tuple[int, int, int] | None
+FileState = tuple[int, int, int]
+FILES_HELD = 32
+"""Files whose rows stay in memory: the experts of a session read the same dozen, each several times."""
+FEW = 1000
+"""So many rows become facts at once: to hand them to a thread would take longer."""
 
 
 class Lake:
@@ -58,24 +62,50 @@ class Lake:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._lists: dict[Path, tuple[FileState, Batch[Any]]] = {}
+        self._held: dict[Path, tuple[FileState, pl.DataFrame]] = {}
+        self._lists: dict[Path, tuple[FileState | None, Batch[Any]]] = {}
         self._reading = threading.Lock()
 
     async def read(
         self, dataset: Dataset[M], subject: str, start: date = date.min, end: date = date.max
     ) -> Batch[M]:
         """Every version of every report. The list of a market's companies is shared by all who read it."""
-        path, where = self._path(dataset, subject), _filter_of(dataset, home_of(subject), start, end)
+        path = self._path(dataset, subject)
+        state = _find_state(path)
         if dataset.whole and not dataset.by_symbol:
-            return await asyncio.to_thread(self._read_list, dataset, path)
-        return await asyncio.to_thread(_facts, dataset, path, where, end)
+            known = self._lists.get(path)
+            same = known is not None and known[0] == state
+            return known[1] if known and same else await asyncio.to_thread(self._read_list, dataset, path)
+        if state is None:
+            return Batch()
+        rows, where = (
+            await self._hold(dataset, path, state),
+            _filter_of(dataset, home_of(subject), start, end),
+        )
+        with guard_reading(path):
+            rows = rows if where is None else rows.filter(where)
+            make = partial(facts_of, dataset.model, rows)
+            found = make() if rows.height <= FEW else await asyncio.to_thread(make)
+        ranges = _read_coverage(path, state).ranges
+        return Batch(found, covered=[(first, min(last, end)) for first, last in ranges if first <= end])
+
+    async def _hold(self, dataset: Dataset[M], path: Path, state: FileState) -> pl.DataFrame:
+        """All rows of a file, read again when it has been replaced: whoever asks for another part has them."""
+        known = self._held.get(path)
+        if known is None or known[0] != state:
+            known = self._held[path] = state, await asyncio.to_thread(frame_in, path, dataset)
+        for oldest in list(self._held)[:-FILES_HELD]:
+            self._held.pop(oldest, None)
+        return known[1]
 
     def _read_list(self, dataset: Dataset[M], path: Path) -> Batch[M]:
         """Read and checked once, and again when the file has been replaced."""
         with self._reading:
-            state, known = _state_of(path), self._lists.get(path)
+            state, known = _find_state(path), self._lists.get(path)
             if known is None or known[0] != state:
-                known = self._lists[path] = state, _facts(dataset, path, None)
+                frame = frame_in(path, dataset) if state else pl.DataFrame()
+                with guard_reading(path):
+                    known = self._lists[path] = state, Batch(facts_of(dataset.model, frame))
             return known[1]
 
     def store(
@@ -122,7 +152,8 @@ class Lake:
 
     def coverage(self, dataset: Dataset[BaseModel], subject: str) -> Coverage | None:
         path = self._path(dataset, subject)
-        return coverage_of(path) if path.exists() else None
+        state = _find_state(path)
+        return _read_coverage(path, state) if state else None
 
     def inventory(self) -> list[Coverage]:
         """What is kept, by dataset and symbol, from metadata alone; a damaged file is a row that says so."""
@@ -143,21 +174,18 @@ def _settle(frame: pl.DataFrame, dataset: Dataset[BaseModel]) -> pl.DataFrame:
 
 
 def _state_of(path: Path) -> FileState:
-    """What is never the same for two files that stood under one name."""
+    """What is never the same for two files that stood under one name: a copy keeps the time of the last writing,
+    and nothing keeps that of the last change."""
+    found = path.stat()
+    return found.st_ino, found.st_ctime_ns, found.st_size
+
+
+def _find_state(path: Path) -> FileState | None:
+    """None: there is no such file."""
     try:
-        found = path.stat()
-    except FileNotFoundError:
+        return _state_of(path)
+    except (FileNotFoundError, NotADirectoryError):
         return None
-    return found.st_ino, found.st_mtime_ns, found.st_size
-
-
-def _facts(dataset: Dataset[M], path: Path, where: pl.Expr | None, end: date = date.max) -> Batch[M]:
-    if not path.exists():
-        return Batch()
-    covered = [(first, min(last, end)) for first, last in coverage_of(path).ranges if first <= end]
-    frame = frame_in(path, dataset, where)
-    with guard_reading(path):
-        return Batch(facts_of(dataset.model, frame), covered=covered)
 
 
 def _join_bars(symbol: str, kept: pl.DataFrame, told: pl.DataFrame, count_gap: CountGap) -> pl.DataFrame:
@@ -215,7 +243,7 @@ def files_of(folder: Path, dataset: Dataset[BaseModel]) -> list[Path]:
     return sorted((folder / dataset.name).glob(f"*{SUFFIX}"))
 
 
-def frame_in(path: Path, dataset: Dataset[BaseModel], where: pl.Expr | None = None) -> pl.DataFrame:
+def frame_in(path: Path, dataset: Dataset[BaseModel]) -> pl.DataFrame:
     """A column that the model got after the file was written is empty there; one that it lost is left out."""
     coverage_of(path)
     schema = schema_of(dataset.model)
@@ -223,10 +251,17 @@ def frame_in(path: Path, dataset: Dataset[BaseModel], where: pl.Expr | None = No
         rows = pl.scan_parquet(
             path, schema=schema, missing_columns="insert", extra_columns="ignore", glob=False
         )
-        return (rows if where is None else rows.filter(where)).collect()
+        return rows.collect()
 
 
 def coverage_of(path: Path) -> Coverage:
+    with guard_reading(path):
+        state = _state_of(path)
+    return _read_coverage(path, state)
+
+
+@lru_cache(maxsize=4096)
+def _read_coverage(path: Path, state: FileState) -> Coverage:
     with guard_reading(path):
         note = pl.read_parquet_metadata(path).get(NOTE)
     if note is None:
