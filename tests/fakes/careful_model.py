@@ -22,7 +22,8 @@ OWN = {
     "score": 60,
     "financial_score": 60,
 }
-PREFERRED = {"BULLISH", "HOLD", "Favorable (有利)"}
+PREFERRED = {"BULLISH", "HOLD", "Favorable (有利)", "Fair"}
+"""Where nothing says which. `Fair` is what no price refutes."""
 
 
 def careful(body: dict[str, Any]) -> Say:
