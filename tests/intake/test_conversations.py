@@ -26,7 +26,7 @@ async def desk(home, database) -> AsyncIterator[Asking]:
     ("question", "locale", "words"),
     [
         (f"{MIRAGE} 现在能买吗？", "zh-CN", "论证分量"),
-        (f"Should I buy {MIRAGE} now?", "en-US", "confidence"),
+        (f"Should I buy {MIRAGE} now?", "en-US", "weight of the argument"),
     ],
 )
 async def test_an_equity_question_is_answered_from_a_session_of_research(desk, question, locale, words):
