@@ -26,7 +26,8 @@ class StaleData(Unavailable):
 
 
 class FreshData(MarketData):
-    """Made for one run. `newest`: by dataset, the day of the newest row given; `dropped` tells what was left out.
+    """Made for one run. `newest`: by dataset, the day of the newest row given, unless rows of it come now and then;
+    `dropped` tells what was left out.
 
     A dataset of several series, as macro figures are, is judged series by series, and is stale when all of them are.
     """
@@ -54,7 +55,7 @@ class FreshData(MarketData):
             with suppress(Unavailable):  # where nothing older can be had, no day can be told
                 older = await super().read_known(dataset, symbol, as_of, start - LOOK_BACK, start - A_DAY)
             await self._keep_fresh(dataset, dataset.limit, older, symbol, as_of, end)
-        if known:
+        if known and (dataset.limit or not dataset.whole):
             self.newest[dataset.name] = max(_day_of(dataset, fact, symbol) for fact in known)
         return known
 

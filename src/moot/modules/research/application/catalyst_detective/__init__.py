@@ -21,7 +21,6 @@ from moot.modules.research.application.catalyst_detective.context import (
 )
 from moot.modules.research.application.catalyst_detective.disclosed import (
     HISTORY_DAYS,
-    OCCASIONAL,
     SAY,
     Disclosed,
     count_once,
@@ -267,7 +266,7 @@ class CatalystDetectiveService(ReportedService[CatalystContext, CatalystResult])
         news = await self._spare(self._facts.news(case.symbol, WINDOW_DAYS, as_of=as_of))
         of_interest = [item for item in news if item.kind != "policy" or item.industry]
         found = await gather(self._facts, case)
-        until = {name: day for name, day in self._facts.newest.items() if name not in OCCASIONAL}
+        until = dict(self._facts.newest)
         known, evidence = await self._look(case, read_events(of_interest, case), found)
         context, read = await self._search(case, known)
         if not context.all_source_urls:

@@ -59,8 +59,6 @@ READ: Mapping[str, tuple[type[Fact], int]] = {
     "index_bars": (IndexBar, HISTORY_DAYS),
 }
 """By dataset: how many days back."""
-OCCASIONAL = {"notices", "dividends", "unlocks", "holder_trades"}
-"""That there is none of them lately makes no data old."""
 F = TypeVar("F", bound=Fact)
 
 
