@@ -16,7 +16,8 @@ from moot.modules.market_data.application.market_data import MarketData
 from moot.modules.market_data.domain.facts import BARS, COMPANIES, REPORTS, VALUATIONS, Dataset
 from moot.modules.market_data.domain.provider import Coverage
 from moot.modules.market_data.infrastructure.cross_section import MeasuringLake
-from moot.modules.market_data.infrastructure.lake import Lake, frame_of, replace
+from moot.modules.market_data.infrastructure.lake import Lake, replace
+from moot.modules.market_data.infrastructure.lake_rows import frame_of
 from moot.shared.domain.facts import Company, DailyBar, DailyValuation, FinancialReport
 from moot.shared.domain.symbol import Market, Symbol
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import random
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from moot.modules.market_data.domain.facts import (
     Dataset,
 )
 from moot.modules.market_data.domain.provider import FactStore, MarketDataProvider
+from moot.modules.market_data.infrastructure import lake as lake_files
 from moot.modules.market_data.infrastructure.lake import Lake
 from moot.modules.market_data.infrastructure.lake_sql import Children, LakeDatabase
 from moot.shared.domain.errors import InvalidInput, Unavailable
@@ -382,13 +384,35 @@ async def test_a_file_is_opened_once_for_all_its_parts_and_again_when_it_has_cha
     monkeypatch.setattr(pl, "scan_parquet", lambda path, **how: [opened.append(path), scan(path, **how)][1])
     other, path = Lake(tmp_path / "lake"), tmp_path / "lake" / "bars" / f"{SYMBOL}.parquet"
     other.store(BARS, SYMBOL, [a_bar(MONDAY)], covered=(MONDAY, MONDAY), at=AT)
-    before, then = path.read_bytes(), path.stat()
+    before = path.read_bytes()
     assert [len(await lake.read(BARS, SYMBOL, day, day)) for day in (MONDAY, TUESDAY)] == [1, 0]
     assert opened == [path]
     other.store(BARS, SYMBOL, [a_bar(TUESDAY)], covered=(TUESDAY, TUESDAY), at=AT)
     assert [len(await lake.read(BARS, SYMBOL, day, day)) for day in (MONDAY, TUESDAY)] == [1, 1]
     coverage = lake.coverage(BARS, SYMBOL)
     assert coverage and coverage.rows == 2 and coverage.ranges == ((MONDAY, TUESDAY),)
-    path.write_bytes(before)  # from a copy, which keeps its time
-    os.utime(path, ns=(then.st_atime_ns, then.st_mtime_ns))
+    path.write_bytes(before)
     assert [len(await lake.read(BARS, SYMBOL, day, day)) for day in (MONDAY, TUESDAY)] == [1, 0]
+
+
+DAYS = [MONDAY + timedelta(n) for n in range(12)]
+MANY: dict[Dataset[Any], list[BaseModel]] = {
+    BARS: [a_bar(day) for day in DAYS],
+    NEWS: [a_news_item(MONDAY, NOON + timedelta(hours=7 * n), url=f"demo://{n}") for n in range(36)],
+    REPORTS: [a_report(day, AT) for day in DAYS],
+}
+
+
+@pytest.mark.parametrize("few", [1000, 0], ids=["at once", "in a thread"])
+@pytest.mark.parametrize("dataset", MANY, ids=str)
+async def test_parts_are_what_they_are_in_whatever_order_they_are_asked_for(
+    lake: Lake, dataset: Dataset[Any], few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lake_files, "FEW", few)
+    keep(lake, dataset, *MANY[dataset])
+    chance = random.Random(7)
+    for _ in range(40):
+        start, end = chance.choice(DAYS), chance.choice(DAYS)
+        days = [(getattr(fact, dataset.day), fact) for fact in MANY[dataset]]
+        inside = [fact for day, fact in days if dataset.covers(day, start, end, Market.DEMO)]
+        assert list(await lake.read(dataset, SYMBOL, start, end)) == inside

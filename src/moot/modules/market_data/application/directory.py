@@ -71,6 +71,9 @@ class Directory:
         """The company under a symbol, if its market's list has it."""
         return (await self._index(symbol.market)).by_symbol.get(symbol.text)
 
+    async def list_industry(self, market: Market, industry: str) -> Sequence[Company]:
+        return (await self._index(market)).by_industry.get(industry, ())
+
     async def find_in(self, text: str) -> list[Named]:
         """The companies that a sentence names, in its order; a market whose list cannot be had hides its own."""
         indexes: list[MentionIndex] = []

@@ -102,7 +102,9 @@ def _refuse(dataset: Dataset[F], limit: Age, symbol: Symbol, day: date, age: int
 def _tell_series(dataset: Dataset[F]) -> Callable[[F], str]:
     """What the key of a row says beside its day and its version; a dataset of one series has nothing there."""
     names = [name for name in dataset.key if name not in (dataset.day, "available_at")]
-    return lambda fact: " ".join(str(part) for name in names if (part := getattr(fact, name)) is not None)
+    if not names:
+        return lambda _: ""
+    return lambda fact: " ".join([str(part) for name in names if (part := getattr(fact, name)) is not None])
 
 
 def _day_of(dataset: Dataset[F], fact: F, symbol: Symbol) -> date:

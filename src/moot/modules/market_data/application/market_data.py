@@ -23,6 +23,7 @@ from moot.shared.domain.facts import (
     Fact,
     FinancialReport,
     MacroObservation,
+    NameSince,
     NewsItem,
 )
 from moot.shared.domain.peers import CrossSection
@@ -137,8 +138,8 @@ class MarketData:
 
     async def _find_peers(self, symbol: Symbol, as_of: datetime) -> CrossSection:
         company, today = await self.company(symbol, as_of=as_of), symbol.local_date(as_of)
-        listed = await self._provider(symbol).read(facts.COMPANIES, symbol.market.value)
-        mates = [as_known(c, today) for c in listed if c.industry == company.industry and c.is_listed(today)]
+        industry = await self.directory.list_industry(symbol.market, company.industry)
+        mates = {mate.symbol: name_then(mate, today) for mate in industry if mate.is_listed(today)}
         return await stand_among(self._provider(symbol), company, mates, as_of)
 
     async def read_known(
@@ -192,10 +193,8 @@ def as_known(company: Company, today: date) -> Company:
         for spell in company.st_history
         if spell.start <= today
     ]
-    troubled = any(spell.end is None for spell in spells)
-    names = tuple(known for known in company.names if known.start <= today) or company.names[:1]
+    names, name = _names_then(company, today), name_then(company, today)
     later = {known.name for known in company.names} - {known.name for known in names}
-    name = names[-1].name if names else company.name if troubled else strip_marks(company.name)
     renamed = strip_marks(name) != strip_marks(company.name)
     return company.model_copy(
         update={
@@ -207,6 +206,17 @@ def as_known(company: Company, today: date) -> Company:
             **({"name_en": name, "pinyin": ""} if renamed else {}),
         }
     )
+
+
+def name_then(company: Company, today: date) -> str:
+    if company.names:
+        return _names_then(company, today)[-1].name
+    troubled = any(spell.start <= today < (spell.end or date.max) for spell in company.st_history)
+    return company.name if troubled else strip_marks(company.name)
+
+
+def _names_then(company: Company, today: date) -> tuple[NameSince, ...]:
+    return tuple(known for known in company.names if known.start <= today) or company.names[:1]
 
 
 def _adjust(bars: Sequence[DailyBar]) -> list[DailyBar]:

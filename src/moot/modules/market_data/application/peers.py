@@ -1,6 +1,6 @@
 """The industry's cross-section: the company as its source tells it, the others as far as they are kept."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from datetime import date, datetime, timedelta
 from typing import TypeVar
 
@@ -25,19 +25,19 @@ F = TypeVar("F", bound=Fact)
 
 
 async def stand_among(
-    source: MarketDataProvider, company: Company, mates: Sequence[Company], as_of: datetime
+    source: MarketDataProvider, company: Company, mates: Mapping[str, str], as_of: datetime
 ) -> CrossSection:
-    """`mates` are the companies of its industry that were listed, as they were known."""
+    """`mates` are the companies of its industry that were listed: by symbol, what they were called."""
     today, limit = Symbol.parse(company.symbol).local_date(as_of), facts.REPORTS.limit
     recent = today - timedelta(days=limit.days) if limit and limit.days else date.min
     sight = Sight(as_of, today, recent)
     own = Peer(symbol=company.symbol, name=company.name, **await _measure(source, company.symbol, sight))
-    others = sorted((c for c in mates if c.symbol != company.symbol), key=lambda c: c.symbol)
+    others = sorted(mates.keys() - {company.symbol})
     if isinstance(source, MeasuresMany):
-        found = await source.measure([c.symbol for c in others], sight)
+        found = await source.measure(others, sight)
     else:
-        found = {c.symbol: await _measure(source, c.symbol, sight) for c in others}
-    peers = tuple(Peer(symbol=c.symbol, name=c.name, **found.get(c.symbol, {})) for c in others)
+        found = {mate: await _measure(source, mate, sight) for mate in others}
+    peers = tuple(Peer(symbol=mate, name=mates[mate], **found.get(mate, {})) for mate in others)
     places = {name: find_place(name, own, peers) for name in (*MULTIPLES, *GROWTH, *RETURNS)}
     return CrossSection(industry=company.industry, as_of=as_of, own=own, peers=peers, places=places)
 

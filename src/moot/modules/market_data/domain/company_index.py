@@ -7,7 +7,7 @@ import difflib
 import re
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from functools import cache, cached_property
@@ -72,6 +72,13 @@ class CompanyIndex:
     def _keys(self) -> list[tuple[str, How, Company]]:
         """Made when somebody first searches: whoever has a whole symbol needs none of them."""
         return [(key, how, company) for company in self.companies for how, key in _keys(company)]
+
+    @cached_property
+    def by_industry(self) -> Mapping[str, Sequence[Company]]:
+        industries: dict[str, list[Company]] = defaultdict(list)
+        for company in self.companies:
+            industries[company.industry].append(company)
+        return industries
 
     @cached_property
     def mentions(self) -> "MentionIndex":

@@ -11,6 +11,7 @@ import polars as pl
 from moot.modules.market_data.domain import facts
 from moot.modules.market_data.domain.peers import GROWTH, LATELY, MULTIPLES, RETURNS, Measures, Sight
 from moot.modules.market_data.infrastructure import lake
+from moot.modules.market_data.infrastructure.lake_rows import schema_of
 
 BY = "symbol"
 
@@ -41,7 +42,7 @@ class MeasuringLake(lake.Lake):
 
 def _scan(dataset: facts.Dataset[Any], files: list[Path], sight: Sight) -> pl.LazyFrame:
     model: Any = dataset.model
-    schema = lake.schema_of(model)
+    schema = schema_of(model)
     rows = pl.scan_parquet(files, schema=schema, missing_columns="insert", extra_columns="ignore", glob=False)
     return rows.filter(pl.col("available_at") <= sight.as_of.astimezone(UTC))
 

@@ -1,7 +1,7 @@
 """The lake: one Parquet file per dataset and symbol, replaced whole, read through the port of every provider.
 
 `bars/600519.SH.parquet`, `companies/CN.parquet`. What a file covers is written in its own metadata, so that facts and
-coverage change in the same moment. The columns follow from the model's annotations, so a shape is declared once.
+coverage change in the same moment.
 """
 
 import asyncio
@@ -10,15 +10,14 @@ import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, date, datetime, timedelta
-from functools import cache, lru_cache, partial
+from datetime import UTC, date, datetime
+from functools import lru_cache, partial
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Any, TypeVar
 
 import polars as pl
 from polars.exceptions import PanicException, PolarsError
-from pydantic import AwareDatetime, BaseModel, TypeAdapter
+from pydantic import BaseModel, TypeAdapter
 
 from moot.modules.market_data.domain.facts import BARS, COMPANIES, DATASETS, Dataset
 from moot.modules.market_data.domain.provider import A_DAY, Batch, Coverage, Range, home_of
@@ -27,6 +26,7 @@ from moot.modules.market_data.domain.series import date_spell
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.domain.trading_rules import TradingCalendar
 from moot.modules.market_data.infrastructure.calendars import trading_calendar
+from moot.modules.market_data.infrastructure.lake_rows import HeldRows, facts_of, frame_of, schema_of
 from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.domain.facts import Company, SpecialTreatment
 from moot.shared.domain.messages import Message
@@ -37,17 +37,6 @@ NOTE = "moot.coverage"
 COVERAGE = TypeAdapter(Coverage)
 UNREADABLE = (PolarsError, PanicException, OSError, ValueError, OverflowError)
 """What reading a file that is damaged or not Parquet ends in: polars panics on some damaged pages."""
-
-SCALARS: dict[Any, pl.DataType] = {
-    AwareDatetime: pl.Datetime("us", "UTC"),
-    date: pl.Date(),
-    float: pl.Float64(),
-    int: pl.Int64(),
-    bool: pl.Boolean(),
-    str: pl.String(),
-}
-
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 M = TypeVar("M", bound=BaseModel)
 FileState = tuple[int, int, int]
@@ -62,7 +51,7 @@ class Lake:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._held: dict[Path, tuple[FileState, pl.DataFrame]] = {}
+        self._held: dict[Path, tuple[FileState, HeldRows]] = {}
         self._lists: dict[Path, tuple[FileState | None, Batch[Any]]] = {}
         self._reading = threading.Lock()
 
@@ -78,25 +67,22 @@ class Lake:
             return known[1] if known and same else await asyncio.to_thread(self._read_list, dataset, path)
         if state is None:
             return Batch()
-        rows, where = (
-            await self._hold(dataset, path, state),
-            _filter_of(dataset, home_of(subject), start, end),
-        )
+        held, covered = await self._hold(dataset, path, state), _read_coverage(path, state).ranges
         with guard_reading(path):
-            rows = rows if where is None else rows.filter(where)
-            make = partial(facts_of, dataset.model, rows)
-            found = make() if rows.height <= FEW else await asyncio.to_thread(make)
-        ranges = _read_coverage(path, state).ranges
-        return Batch(found, covered=[(first, min(last, end)) for first, last in ranges if first <= end])
+            few = held.count_unmade(start, end) <= FEW
+            found = held.read(start, end) if few else await asyncio.to_thread(held.read, start, end)
+        return Batch(found, covered=[(first, min(last, end)) for first, last in covered if first <= end])
 
-    async def _hold(self, dataset: Dataset[M], path: Path, state: FileState) -> pl.DataFrame:
-        """All rows of a file, read again when it has been replaced: whoever asks for another part has them."""
-        known = self._held.get(path)
-        if known is None or known[0] != state:
-            known = self._held[path] = state, await asyncio.to_thread(frame_in, path, dataset)
+    async def _hold(self, dataset: Dataset[M], path: Path, state: FileState) -> HeldRows:
+        """The file as it is now, in memory; those read longest ago make room."""
+        known, held = self._held.pop(path, (None, None))
+        if held is None or known != state:
+            rows = await asyncio.to_thread(frame_in, path, dataset)
+            held = HeldRows(dataset, rows, home_of(path.stem))
+        self._held[path] = state, held
         for oldest in list(self._held)[:-FILES_HELD]:
             self._held.pop(oldest, None)
-        return known[1]
+        return held
 
     def _read_list(self, dataset: Dataset[M], path: Path) -> Batch[M]:
         """Read and checked once, and again when the file has been replaced."""
@@ -229,16 +215,6 @@ def join_ranges(ranges: Iterable[Range]) -> tuple[Range, ...]:
     return tuple(whole)
 
 
-def _filter_of(dataset: Dataset[BaseModel], market: Market, start: date, end: date) -> pl.Expr | None:
-    """What `Dataset.covers` says, for a whole file."""
-    if dataset.whole:
-        return None
-    day = pl.col(dataset.day)
-    if schema_of(dataset.model)[dataset.day] != pl.Date:
-        day = day.dt.convert_time_zone(TIME_ZONES[market].key).dt.date()
-    return day.is_between(start, end)
-
-
 def files_of(folder: Path, dataset: Dataset[BaseModel]) -> list[Path]:
     return sorted((folder / dataset.name).glob(f"*{SUFFIX}"))
 
@@ -304,66 +280,3 @@ def replace(path: Path, frame: pl.DataFrame, coverage: Coverage) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
-
-
-@cache
-def schema_of(model: type[BaseModel]) -> pl.Schema:
-    return pl.Schema({name: _type_of(field.annotation) for name, field in model.model_fields.items()})
-
-
-def frame_of(model: type[BaseModel], facts: Iterable[BaseModel]) -> pl.DataFrame:
-    """Times of any zone become UTC."""
-    rows = []
-    for fact in facts:
-        if not isinstance(fact, model):
-            raise TypeError(f"{type(fact).__name__} is not a {model.__name__}")
-        rows.append(fact.model_dump())
-    return pl.DataFrame(rows, schema=schema_of(model))
-
-
-def facts_of(model: type[M], frame: pl.DataFrame) -> list[M]:
-    """The facts that `frame_of` was given. They were checked when they were stored; flat ones are not again."""
-    if any(dtype.is_nested() for dtype in frame.dtypes):  # by way of JSON: it makes the fewest objects
-        whole = frame.with_columns(pl.col(pl.List).fill_null([]))
-        return TypeAdapter(list[model]).validate_json(whole.write_json())  # type: ignore[valid-type]
-    names, columns = frame.columns, [_values(column) for column in frame.get_columns()]
-    fields = set(names)
-    return [_restore(model, dict(zip(names, row, strict=True)), fields) for row in zip(*columns, strict=True)]
-
-
-def _values(column: pl.Series) -> list[Any]:
-    if column.dtype != SCALARS[AwareDatetime]:
-        return column.to_list()
-    return list(map(_moment, column.to_physical().to_list()))
-
-
-@lru_cache(maxsize=50_000)
-def _moment(microseconds: int | None) -> datetime | None:
-    """Trading days begin and end at the same moments for every symbol, so most have been worked out before."""
-    return None if microseconds is None else EPOCH + timedelta(microseconds=microseconds)
-
-
-def _restore(model: type[M], row: dict[str, Any], fields: set[str]) -> M:
-    """What `model_construct` does, without its look at every field: a year of bars takes a third of the time."""
-    fact = object.__new__(model)
-    keep = object.__setattr__  # the model is frozen
-    keep(fact, "__dict__", row)
-    keep(fact, "__pydantic_fields_set__", fields)
-    keep(fact, "__pydantic_extra__", None)
-    keep(fact, "__pydantic_private__", None)
-    return fact
-
-
-def _type_of(annotation: Any) -> pl.DataType:
-    origin, args = get_origin(annotation), get_args(annotation)
-    if origin in (Union, UnionType):
-        return _type_of(next(arg for arg in args if arg is not NoneType))
-    if origin is Annotated:
-        return _type_of(args[0])
-    if origin is Literal:
-        return _type_of(type(args[0]))
-    if origin is tuple:
-        return pl.List(_type_of(args[0]))
-    if annotation in SCALARS:
-        return SCALARS[annotation]
-    return pl.Struct(schema_of(annotation))

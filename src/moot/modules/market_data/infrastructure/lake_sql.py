@@ -26,6 +26,7 @@ from moot.modules.market_data.application.sql import ReadRows
 from moot.modules.market_data.domain.facts import COMPANIES, DATASETS, Dataset
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.infrastructure import lake
+from moot.modules.market_data.infrastructure.lake_rows import frame_of
 from moot.shared.domain.errors import AppError, InvalidInput, TooManyRequests, Unavailable
 from moot.shared.infrastructure.working_time import Stopwatch, WorkingTime, off_the_clock
 
@@ -227,7 +228,7 @@ class LakeDatabase:
         views = {}
         for dataset, facts in added.items():
             file = elsewhere / f"{dataset}{lake.SUFFIX}"
-            lake.frame_of(dataset.model, facts).write_parquet(file)
+            frame_of(dataset.model, facts).write_parquet(file)
             views[dataset.name] = {"added": str(file)}
             files = [] if dataset is COMPANIES else lake.files_of(self._folder.resolve(), dataset)
             for path in files:  # in a read of them all, one without the right columns would go unnoticed

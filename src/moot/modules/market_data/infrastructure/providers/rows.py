@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from moot.modules.market_data.domain.facts import COMPANIES, Dataset
 from moot.modules.market_data.domain.provider import NO_DAY
-from moot.modules.market_data.infrastructure.lake import schema_of
+from moot.modules.market_data.infrastructure.lake_rows import schema_of
 from moot.modules.market_data.infrastructure.providers.outside import Row
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.facts import Observed
