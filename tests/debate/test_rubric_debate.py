@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from moot.modules.debate.application.debate_service import DebateInput, DebateOutcomeDTO, UnknownSignal
 from moot.modules.debate.container import DebateContainer
-from moot.modules.debate.domain import weighing, weights
-from moot.modules.debate.domain.weights import ExpertWeight, load_weights
+from moot.modules.debate.domain import weighing
+from moot.modules.debate.domain.weighing import ExpertWeight, load_weights
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import STANCES, ExpertType
 from tests.fakes.debate import (
@@ -32,9 +32,8 @@ def _even_weights(monkeypatch):
     """What is told does not hang on what the experts were found to be worth."""
     lines = {expert: ExpertWeight(weights=[0.2] * 3, reason="even") for expert in ExpertType}
     even = load_weights().model_copy(update={"expert": lines, "kind": {}})
-    monkeypatch.setattr(weights, "load_weights", lambda: even)
     monkeypatch.setattr(weighing, "load_weights", lambda: even)
-    monkeypatch.setattr(weighing, "count_over", weights.count_over.__wrapped__)
+    monkeypatch.setattr(weighing, "count_over", weighing.count_over.__wrapped__)
 
 
 PANEL = {

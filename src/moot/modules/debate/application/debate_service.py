@@ -1,7 +1,10 @@
 """The debate's door: what the experts claim in, an argument with its outcome out."""
 
 import asyncio
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Iterator, Mapping
+from dataclasses import replace
+from math import copysign
+from typing import Any
 
 from moot.modules.debate.domain.argument import Weighing, close, extend
 from moot.modules.debate.domain.debate import (
@@ -112,3 +115,11 @@ def _warnings(bull: Turn, bear: Turn, speech: Speech) -> Iterator[Message]:
     by_rule = [SAY(f"role.{role}") for role, part in spoken.items() if part.engine == "rubric"]
     if 0 < len(by_rule) < len(spoken):
         yield SAY("mixed_engines", by_rule=by_rule)
+
+
+def lean_unaided(argument: Mapping[str, Any]) -> float:
+    """Where it leads without anything a model said, from -1 (do not buy) to 1 (do)."""
+    whole = Weighing.reopen(ArgumentGraph.model_validate(argument))
+    unaided = replace(whole, relations=[relation for relation in whole.relations if relation.by != "llm"])
+    unaided = unaided.without(claim.id for claim in whole.claims if claim.by == "llm")
+    return round(copysign(unaided.conviction, unaided.lean), 4)

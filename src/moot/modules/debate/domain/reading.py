@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+from moot.modules.debate.domain.argument import Trial
 from moot.modules.debate.domain.debate import SAY, BearCase, BullCase, RiskItem, RiskLevel
-from moot.modules.debate.domain.decisive import Trial
 from moot.modules.debate.domain.weighing import Weighing
 from moot.shared.domain.claims import ArgumentGraph, Claim, Relation, Side
 from moot.shared.domain.evidence import Evidence

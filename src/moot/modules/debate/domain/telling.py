@@ -5,7 +5,7 @@ from typing import Any
 
 from moot.modules.debate.domain.debate import SAY
 from moot.modules.debate.domain.reading import Reading, name_place, one_each
-from moot.modules.debate.domain.weights import Dimension, count_over
+from moot.modules.debate.domain.weighing import Dimension, count_over
 from moot.shared.domain.claims import ArgumentGraph, Relation, Side
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import ExpertType
