@@ -14,7 +14,7 @@ from moot.modules.research.application.valuation_modeler import (
 )
 from moot.modules.research.application.valuation_modeler.appraisal import Material, valuation_snapshot
 from moot.modules.research.application.valuation_modeler.models import Outlook, find_implied_roe, times_book
-from moot.modules.research.domain.sectors import Sector
+from moot.modules.research.domain.facts import Sector
 from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.domain.messages import Locale
 from moot.shared.domain.peers import CrossSection, Peer

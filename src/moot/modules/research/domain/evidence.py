@@ -10,8 +10,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, Field
 
-from moot.modules.research.domain.facts import Cited
-from moot.modules.research.domain.sectors import Factor, Trade
+from moot.modules.research.domain.facts import Cited, Factor, Trade
 from moot.shared.domain.claims import Claim
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.facts import Fact

@@ -15,8 +15,7 @@ from string import Formatter
 from typing import Any, NamedTuple
 
 from moot.modules.research.domain.evidence import DimensionAnalysis, Snapshot
-from moot.modules.research.domain.facts import SAY, difference
-from moot.modules.research.domain.sectors import Factor, Trade
+from moot.modules.research.domain.facts import SAY, Factor, Trade, difference
 from moot.shared.domain.claims import Horizon, Side
 from moot.shared.domain.messages import DEFAULT_LOCALE, LIST_SEPARATOR, Catalogue, Locale, Message
 from moot.shared.domain.units import Unit
