@@ -20,8 +20,8 @@ from moot.modules.debate.domain.debate import (
     combine,
     read_claims,
 )
+from moot.modules.debate.domain.reading import read_off
 from moot.modules.debate.domain.schemes import relate
-from moot.modules.debate.domain.telling import read_off
 from moot.shared.domain.claims import ArgumentGraph
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.messages import Message
