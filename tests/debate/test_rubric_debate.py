@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 
 from moot.modules.debate.application.debate_service import DebateInput, DebateOutcomeDTO, UnknownSignal
 from moot.modules.debate.container import DebateContainer
-from moot.modules.debate.domain import weighing
-from moot.modules.debate.domain.weighing import ExpertWeight, load_weights
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import STANCES, ExpertType
 from tests.fakes.debate import (
@@ -26,16 +24,7 @@ from tests.fakes.debate import (
     found,
 )
 
-
-@pytest.fixture(autouse=True)
-def _even_weights(monkeypatch):
-    """What is told does not hang on what the experts were found to be worth."""
-    lines = {expert: ExpertWeight(weights=[0.2] * 3, reason="even") for expert in ExpertType}
-    even = load_weights().model_copy(update={"expert": lines, "kind": {}})
-    monkeypatch.setattr(weighing, "load_weights", lambda: even)
-    monkeypatch.setattr(weighing, "count_over", weighing.count_over.__wrapped__)
-
-
+pytestmark = pytest.mark.usefixtures("even_weights")
 PANEL = {
     TECHNICAL: found("BULLISH", 0.8, "Price is above the 20-day average.", "A close below 9.40."),
     FINANCIAL: found("STRONG_BULLISH", 0.6, "ROIC is 18.2%.", "Receivables grow."),

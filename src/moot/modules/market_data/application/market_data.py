@@ -10,18 +10,9 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from moot.modules.market_data.application.directory import Directory
+from moot.modules.market_data.application.peers import stand_among
 from moot.modules.market_data.domain import facts, series, trading_rules
-from moot.modules.market_data.domain.peers import (
-    GROWTH,
-    LATELY,
-    MULTIPLES,
-    RETURNS,
-    Measures,
-    Sight,
-    find_place,
-    measure,
-)
-from moot.modules.market_data.domain.provider import Batch, CompanyLookup, MarketDataProvider, MeasuresMany
+from moot.modules.market_data.domain.provider import Batch, CompanyLookup, MarketDataProvider
 from moot.modules.market_data.domain.spelling import strip_marks
 from moot.modules.market_data.domain.texts import SAY
 from moot.shared.domain.errors import InvalidInput, Unavailable
@@ -34,7 +25,7 @@ from moot.shared.domain.facts import (
     MacroObservation,
     NewsItem,
 )
-from moot.shared.domain.peers import CrossSection, Peer
+from moot.shared.domain.peers import CrossSection
 from moot.shared.domain.symbol import Market, Symbol
 
 F = TypeVar("F", bound=Fact)
@@ -279,36 +270,3 @@ class TradingStates:
             t_plus=trading_rules.SETTLEMENT[symbol.market],
             lot_size=trading_rules.LOTS[board] if board else None,
         )
-
-
-async def stand_among(
-    source: MarketDataProvider, company: Company, mates: Sequence[Company], as_of: datetime
-) -> CrossSection:
-    """The company as its source tells it, the others of its industry as far as they are kept; `mates` are those that
-    were listed, as they were known.
-    """
-    today, limit = Symbol.parse(company.symbol).local_date(as_of), facts.REPORTS.limit
-    recent = today - timedelta(days=limit.days) if limit and limit.days else date.min
-    sight = Sight(as_of, today, recent)
-    own = Peer(symbol=company.symbol, name=company.name, **await _measure(source, company.symbol, sight))
-    others = sorted((c for c in mates if c.symbol != company.symbol), key=lambda c: c.symbol)
-    if isinstance(source, MeasuresMany):
-        found = await source.measure([c.symbol for c in others], sight)
-    else:
-        found = {c.symbol: await _measure(source, c.symbol, sight) for c in others}
-    peers = tuple(Peer(symbol=c.symbol, name=c.name, **found.get(c.symbol, {})) for c in others)
-    places = {name: find_place(name, own, peers) for name in (*MULTIPLES, *GROWTH, *RETURNS)}
-    return CrossSection(industry=company.industry, as_of=as_of, own=own, peers=peers, places=places)
-
-
-async def _measure(source: MarketDataProvider, symbol: str, sight: Sight) -> Measures:
-    async def read(dataset: facts.Dataset[F]) -> list[F]:
-        """What cannot be had is a value nobody has: the places tell how many had one."""
-        begin = date.min if dataset.whole else sight.look_back(max(RETURNS.values())) - LATELY
-        try:
-            found = await source.read(dataset, symbol, begin, sight.today)
-        except Unavailable:
-            return []
-        return [fact for fact in found if fact.available_at <= sight.as_of]
-
-    return measure(await read(facts.VALUATIONS), await read(facts.REPORTS), await read(facts.BARS), sight)
