@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Iterator, Mapping
-from dataclasses import replace
 from math import copysign
 from typing import Any
 
@@ -22,7 +21,7 @@ from moot.modules.debate.domain.debate import (
 )
 from moot.modules.debate.domain.reading import read_off
 from moot.modules.debate.domain.schemes import relate
-from moot.shared.domain.claims import ArgumentGraph
+from moot.shared.domain.claims import ArgumentGraph, Claim, Relation
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.messages import Message
 
@@ -119,7 +118,11 @@ def _warnings(bull: Turn, bear: Turn, speech: Speech) -> Iterator[Message]:
 
 def lean_unaided(argument: Mapping[str, Any]) -> float:
     """Where it leads without anything a model said, from -1 (do not buy) to 1 (do)."""
-    whole = Weighing.reopen(ArgumentGraph.model_validate(argument))
-    unaided = replace(whole, relations=[relation for relation in whole.relations if relation.by != "llm"])
-    unaided = unaided.without(claim.id for claim in whole.claims if claim.by == "llm")
+    claims = [Claim.model_validate(claim) for claim in argument["claims"]]
+    relations = [Relation.model_validate(relation) for relation in argument["relations"]]
+    by_rule = [relation for relation in relations if relation.by != "llm"]
+    whole = Weighing(
+        claims, by_rule, frozenset(map(ExpertType, argument["heard"])), argument.get("horizon", 20)
+    )
+    unaided = whole.without(claim.id for claim in claims if claim.by == "llm")
     return round(copysign(unaided.conviction, unaided.lean), 4)
