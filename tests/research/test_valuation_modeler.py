@@ -146,7 +146,7 @@ async def test_what_residual_income_assumes_is_told_and_its_table_is_evidence() 
         seen["residual_table"]
     )
     assert seen["residual_table"][4] == seen["residual_value"]
-    assert seen["residual_cases"][4] == "8.00%_15y"
+    assert seen["residual_cases"][4] == "800bp_15y"
     told = next(risk for risk in report["risk_factors"] if risk.startswith("What the value by residual"))
     assert "8.00% (a ten-year government yield of 2.50% and a premium of 5.5%" in told
     sources = {item["id"]: item["source"] for item in report["evidence"]}
