@@ -19,8 +19,7 @@ import polars as pl
 
 from bench import real_data
 from moot.modules.debate.domain.schemes import relate
-from moot.modules.debate.domain.weighing import Weighing
-from moot.modules.debate.domain.weights import Dimension
+from moot.modules.debate.domain.weighing import Dimension, Weighing
 from moot.modules.market_data.application.market_data import MarketData
 from moot.modules.market_data.infrastructure.demo.provider import DemoMarket
 from moot.modules.research.container import ResearchContainer

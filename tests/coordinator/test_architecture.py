@@ -64,7 +64,7 @@ def test_research_is_entered_by_the_coordinator_alone():
         "desk.py",
         "modules/coordinator/container.py",
         "modules/coordinator/infrastructure/adapters/governance_adapter.py",
-        "modules/coordinator/infrastructure/adapters/grave_facts.py",
+        "modules/coordinator/infrastructure/adapters/share_facts.py",
         "modules/coordinator/infrastructure/adapters/research_gateway_adapter.py",
     }
     assert not any(folder.joinpath("presentation").exists() for folder in own), (

@@ -2,8 +2,8 @@
 
 import pytest
 
-from moot.modules.debate.domain import weighing, weights
-from moot.modules.debate.domain.weights import ExpertWeight, load_weights
+from moot.modules.debate.domain import weighing
+from moot.modules.debate.domain.weighing import ExpertWeight, load_weights
 from moot.shared.domain.experts import ExpertType
 
 
@@ -12,6 +12,5 @@ def even_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every expert counts alike, and every kind of claim for what it says."""
     lines = {expert: ExpertWeight(weights=[0.2] * 3, reason="even") for expert in ExpertType}
     even = load_weights().model_copy(update={"expert": lines, "kind": {}})
-    monkeypatch.setattr(weights, "load_weights", lambda: even)
     monkeypatch.setattr(weighing, "load_weights", lambda: even)
-    monkeypatch.setattr(weighing, "count_over", weights.count_over.__wrapped__)
+    monkeypatch.setattr(weighing, "count_over", weighing.count_over.__wrapped__)

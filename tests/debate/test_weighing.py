@@ -8,14 +8,14 @@ from argumentation.gradual.gradual import WeightedBipolarGraph
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.modules.debate.domain.argument import close, extend
-from moot.modules.debate.domain.decisive import Trial, find_decisive
+from moot.modules.debate.domain.argument import Trial, close, extend, find_decisive
 from moot.modules.debate.domain.weighing import (
+    HORIZONS,
     Weighing,
     accrue,
+    count_over,
     influence,
 )
-from moot.modules.debate.domain.weights import HORIZONS, count_over
 from moot.shared.domain.claims import Claim, Relation
 from moot.shared.domain.experts import VIEW, ExpertType
 from tests.fakes.debate import claim, relation

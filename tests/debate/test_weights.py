@@ -2,8 +2,7 @@
 
 import pytest
 
-from moot.modules.debate.domain.weighing import Weighing
-from moot.modules.debate.domain.weights import HORIZONS, KindWeight, count_over, load_weights
+from moot.modules.debate.domain.weighing import HORIZONS, KindWeight, Weighing, count_over, load_weights
 from moot.shared.domain.experts import ExpertType
 from tests.fakes.debate import claim
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from moot.modules.debate.application.unaided import lean_unaided
+from moot.modules.debate.application.debate_service import lean_unaided
 from moot.modules.governance.domain.decisions import ValidationStatus
 from moot.shared.domain.claims import Author, Claim, Relation
 from moot.shared.domain.experts import ExpertType

@@ -39,7 +39,7 @@ class StepsDesk:
             rules or ToolCalls(self.desk.governance.agent, self._clock),
             search=self.desk.llm_platform.web_to_search(),
             pages=WebPageService(self._pages.text, FakeSearchAudit()),
-            database=self.desk.database_tool,
+            database=lambda: self.desk.database_tool,
             directory=self.desk.market_data.directory(),
             clock=self._clock,
         )

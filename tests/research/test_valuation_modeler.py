@@ -14,7 +14,7 @@ from moot.modules.research.application.valuation_modeler import (
 )
 from moot.modules.research.application.valuation_modeler.appraisal import Material, valuation_snapshot
 from moot.modules.research.application.valuation_modeler.models import Outlook, find_implied_roe, times_book
-from moot.modules.research.domain.sectors import Sector
+from moot.modules.research.domain.facts import Sector
 from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.domain.messages import Locale
 from moot.shared.domain.peers import CrossSection, Peer
@@ -146,7 +146,7 @@ async def test_what_residual_income_assumes_is_told_and_its_table_is_evidence() 
         seen["residual_table"]
     )
     assert seen["residual_table"][4] == seen["residual_value"]
-    assert seen["residual_cases"][4] == "8.00%_15y"
+    assert seen["residual_cases"][4] == "800bp_15y"
     told = next(risk for risk in report["risk_factors"] if risk.startswith("What the value by residual"))
     assert "8.00% (a ten-year government yield of 2.50% and a premium of 5.5%" in told
     sources = {item["id"]: item["source"] for item in report["evidence"]}

@@ -149,7 +149,7 @@ class GovernanceContainer:
         opinion: AlignmentOpinion | None = None,
     ) -> None:
         self.book = book or RuleBook()
-        self.rule_generator = RuleGenerator(clock)
+        self._clock = clock
         validator = self.book.validator(self, clock=clock)
         handler = ErrorHandler(policy or ErrorHandlingPolicy())
         store = SqlRulesetStore(trail.database) if trail else None
@@ -170,6 +170,10 @@ class GovernanceContainer:
             escalations=self.escalations,
             alignment=OpinionOnAlignment(opinion) if opinion else None,
         )
+
+    @property
+    def rule_generator(self) -> RuleGenerator:
+        return RuleGenerator(self._clock)
 
     @cached_property
     def aside(self) -> ThreadPoolExecutor:

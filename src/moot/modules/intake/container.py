@@ -85,7 +85,7 @@ class IntakeContainer:
             ToolCalls(self._governance, clock),
             search=self._llm_platform.web_to_search(),
             pages=self._llm_platform.web_page_service(),
-            database=self._market_data.database(),
+            database=self._market_data.database,
             directory=directory,
             clock=clock,
         )

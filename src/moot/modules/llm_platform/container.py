@@ -1,5 +1,6 @@
 """Wires the models, the record of their calls, the budget and the web."""
 
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from functools import cached_property
@@ -13,7 +14,12 @@ from moot.modules.llm_platform.application.call_logs import (
 from moot.modules.llm_platform.application.config_service import ConfigBody, ConfigService, ModelRegistry
 from moot.modules.llm_platform.application.llm_service import LLMService
 from moot.modules.llm_platform.application.speaker import EngineChoice, Speaker
-from moot.modules.llm_platform.application.web_search import Searches, WebPageService, WebSearchService
+from moot.modules.llm_platform.application.web_search import (
+    Page,
+    Searches,
+    WebPageService,
+    WebSearchService,
+)
 from moot.modules.llm_platform.domain.budget import Budget, Limits
 from moot.modules.llm_platform.domain.call_record import CallJournal
 from moot.modules.llm_platform.domain.chat import Complete
@@ -76,6 +82,14 @@ class LLMPlatformContainer:
         return model.complete
 
     @cached_property
+    def _fetch(self) -> Callable[[str], Awaitable[Page]]:
+        from moot.modules.llm_platform.infrastructure.public_web import PageFetcher
+
+        pages = PageFetcher()
+        self._opened.push_async_callback(pages.aclose)
+        return pages.text
+
+    @cached_property
     def web_search(self) -> WebSearchService:
         from moot.modules.llm_platform.infrastructure import web_searches as web
 
@@ -133,11 +147,10 @@ class LLMPlatformContainer:
         return self.web_search if searched else None
 
     def web_page_service(self) -> WebPageService:
-        from moot.modules.llm_platform.infrastructure.public_web import PageFetcher
-
-        pages = PageFetcher()
-        self._opened.push_async_callback(pages.aclose)
-        return WebPageService(pages.text, ExternalCalls(self._audit))
+        return WebPageService(
+            lambda url: self._fetch(url),  # noqa: PLW0108 - not before it is called
+            ExternalCalls(self._audit),
+        )
 
     def llm_call_logs(self) -> LLMCallLogQueryService | None:
         return self._journal.model_calls if self._journal else None

@@ -19,9 +19,8 @@ from moot.modules.coordinator.domain.ports.research_orchestration import IResear
 from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
 from moot.modules.coordinator.domain.texts import SAY
 from moot.shared.domain.claims import PastVerdict
-from moot.shared.domain.clock import Clock, SystemClock
+from moot.shared.domain.clock import Clock, SystemClock, freeze
 from moot.shared.domain.errors import AppError, InvalidInput
-from moot.shared.domain.moments import freeze
 from moot.shared.domain.symbol import Symbol
 from moot.shared.domain.validation import refuse_field, validate
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE

@@ -22,9 +22,9 @@ from moot.modules.coordinator.domain.model.session import (
 from moot.modules.coordinator.domain.ports.permission import NodePolicy, SymbolDirectory
 from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
 from moot.modules.coordinator.domain.texts import SAY
+from moot.shared.domain.clock import Day, read_moment
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.ids import LAST_PAGE, MOST_PER_PAGE, find_id
-from moot.shared.domain.moments import Day, read_moment
 from moot.shared.domain.symbol import Symbol
 from moot.shared.domain.validation import Strict, refuse
 

@@ -65,7 +65,6 @@ class Sessions:
     ) -> None:
         self._orchestrator, self._currency = orchestrator, currency
         self._repository = repository or IResearchSessionRepository()
-        self._history = SessionHistory(self._repository, currency)
         self._clock, self._policy = clock or SystemClock(), policy or NodePolicy()
         self._journal = Journal(self._repository, self._clock, lease_seconds)
         self._runs: dict[UUID, Run] = {}
@@ -180,7 +179,8 @@ class Sessions:
                 await self._repository.wait_for_events(session_id, LOOK_AGAIN)
         if session.status == "cancelled":
             raise SessionCancelled(session_id)
-        return _require_answer(await self._history.result(session_id, workspace))
+        history = SessionHistory(self._repository, self._currency)
+        return _require_answer(await history.result(session_id, workspace))
 
     async def look_after(self, seconds: float) -> None:
         """Go on with whatever is left behind, now and from time to time, until the desk closes."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from moot.modules.debate.domain.argument import close
 from moot.modules.debate.domain.debate import DebateOutcomeDTO
-from moot.modules.debate.domain.telling import read_off
+from moot.modules.debate.domain.reading import read_off
 from moot.modules.debate.domain.weighing import Weighing
 from moot.shared.domain.claims import ArgumentGraph, Claim, Move, Relation
 from moot.shared.domain.messages import Locale

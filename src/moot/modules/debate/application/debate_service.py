@@ -1,7 +1,9 @@
 """The debate's door: what the experts claim in, an argument with its outcome out."""
 
 import asyncio
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Iterator, Mapping
+from math import copysign
+from typing import Any
 
 from moot.modules.debate.domain.argument import Weighing, close, extend
 from moot.modules.debate.domain.debate import (
@@ -17,9 +19,9 @@ from moot.modules.debate.domain.debate import (
     combine,
     read_claims,
 )
+from moot.modules.debate.domain.reading import read_off
 from moot.modules.debate.domain.schemes import relate
-from moot.modules.debate.domain.telling import read_off
-from moot.shared.domain.claims import ArgumentGraph
+from moot.shared.domain.claims import ArgumentGraph, Claim, Relation
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.messages import Message
 
@@ -112,3 +114,15 @@ def _warnings(bull: Turn, bear: Turn, speech: Speech) -> Iterator[Message]:
     by_rule = [SAY(f"role.{role}") for role, part in spoken.items() if part.engine == "rubric"]
     if 0 < len(by_rule) < len(spoken):
         yield SAY("mixed_engines", by_rule=by_rule)
+
+
+def lean_unaided(argument: Mapping[str, Any]) -> float:
+    """Where it leads without anything a model said, from -1 (do not buy) to 1 (do)."""
+    claims = [Claim.model_validate(claim) for claim in argument["claims"]]
+    relations = [Relation.model_validate(relation) for relation in argument["relations"]]
+    by_rule = [relation for relation in relations if relation.by != "llm"]
+    whole = Weighing(
+        claims, by_rule, frozenset(map(ExpertType, argument["heard"])), argument.get("horizon", 20)
+    )
+    unaided = whole.without(claim.id for claim in claims if claim.by == "llm")
+    return round(copysign(unaided.conviction, unaided.lean), 4)

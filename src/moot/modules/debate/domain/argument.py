@@ -1,14 +1,42 @@
 """An argument as it is stored: what was claimed, what bears on what, what it comes to, and what decides it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
+from itertools import combinations
+from typing import NamedTuple
 
-from moot.modules.debate.domain.decisive import find_decisive
-from moot.modules.debate.domain.weighing import UNDECIDED, Weighing
-from moot.modules.debate.domain.weights import load_weights
-from moot.shared.domain.claims import ArgumentGraph, Claim, Relation
+from moot.modules.debate.domain.weighing import (
+    UNDECIDED,
+    Bearing,
+    Weighing,
+    accrue,
+    balance,
+    come_to_rest,
+    load_weights,
+    move_each,
+    sort_bearing,
+    tip,
+)
+from moot.shared.domain.claims import SIGNS, ArgumentGraph, Claim, Relation, Side
 
-__all__ = ["Weighing", "close", "extend", "find_decisive"]
+__all__ = ["Trial", "Weighing", "close", "extend", "find_decisive"]
+
+MOST_TOUCHING = 3
+"""Of those that change the same dimension, so many are tried by twos: those that move it most one by one."""
+TOUCH = 3
+"""Two of different dimensions meet in the motion: by how many times the product of what they move."""
+FEW = 20
+"""Of so many claims every two are tried."""
+MOST_TOGETHER = 3
+"""How many times farther two of one dimension may move it than one by one, at the strengths that claims have."""
+MOST_AT_ONCE = 5
+"""Of how many the next to go is chosen, where more than two have to."""
+NOTHING: frozenset[str] = frozenset()
+
+Struck = frozenset[str]
+SIDES: tuple[Side, ...] = ("for", "against", "neither")
+"""Of each dimension three heaps of claims, in this order."""
 
 
 def extend(weighing: Weighing, claims: Iterable[Claim], relations: Iterable[Relation]) -> Weighing:
@@ -41,3 +69,190 @@ def close(weighing: Weighing) -> ArgumentGraph:
         horizon=weighing.horizon,
         weights=load_weights().version,
     )
+
+
+class Stand(NamedTuple):
+    """An argument without some of its claims: how strong the others are, what they come to in each heap, and how far
+    each dimension pulls the motion.
+    """
+
+    struck: Struck
+    strengths: dict[str, float]
+    accrued: list[float]
+    weighed: list[float]
+
+
+class Trial:
+    """An argument that can quickly be weighed again without some of its claims: only what they bear on changes. A
+    claim that is gone is one of no strength, which nothing feels.
+    """
+
+    def __init__(self, weighing: Weighing) -> None:
+        self._weighing = weighing
+        self._leans: dict[Struck, float] = {NOTHING: weighing.lean}
+        self._weights = [weighing.counting.places.get(place, 0.0) for place in weighing.places]
+        self._heaps = [
+            [claim.id for claim in claims if claim.side == side]
+            for claims in weighing.places.values()
+            for side in SIDES
+        ]
+        self._heap = {id_: heap for heap, ids in enumerate(self._heaps) for id_ in ids}
+        accrued = [accrue([weighing.strengths[id_] for id_ in heap]) for heap in self._heaps]
+        weighed = [w * pull for w, pull in zip(self._weights, weighing.dimensions.values(), strict=True)]
+        self._whole = self._base = Stand(NOTHING, weighing.strengths, accrued, weighed)
+        self._turn = {id_: turn for turn, id_ in enumerate(weighing.order or ())}
+
+    @cached_property
+    def reach(self) -> Mapping[str, frozenset[str]]:
+        """By claim, whatever changes with it."""
+        forth: dict[str, list[str]] = {}
+        for target, (support, attack) in self._weighing.bearing.items():
+            for source, _ in (*support, *attack):
+                forth.setdefault(source, []).append(target)
+        return {id_: _walk(id_, forth) if id_ in forth else NOTHING for id_ in self._heap}
+
+    @cached_property
+    def together(self) -> Mapping[int, list[str]]:
+        """By dimension, by number, the claims that change it."""
+        changing: dict[int, list[str]] = {}
+        for id_ in self.alone:
+            for place in {self._heap[each] // len(SIDES) for each in (id_, *self.reach[id_])}:
+                changing.setdefault(place, []).append(id_)
+        return changing
+
+    @cached_property
+    def alone(self) -> Mapping[str, float]:
+        """By claim that can move anything, how far the lean moves without it."""
+        moving = sorted(c.id for c in self._weighing.claims if c.side != "neither" or self.reach[c.id])
+        return {id_: self.lean(frozenset([id_])) - self._weighing.lean for id_ in moving}
+
+    def lean(self, struck: Struck) -> float:
+        if struck not in self._leans:
+            self._leans[struck] = tip(self._strike(struck).weighed)
+        return self._leans[struck]
+
+    def flips(self, struck: Struck) -> bool:
+        return self._weighing.decide(self.lean(struck)) != self._weighing.direction
+
+    def could_flip(self, moved: float) -> bool:
+        return self._weighing.decide(self._weighing.lean + moved) != self._weighing.direction
+
+    def go_on_from(self, struck: Struck) -> None:
+        """What is tried next is more than these; in a circle everything is settled from the beginning."""
+        if self._weighing.order is not None:
+            self._base = self._strike(struck)
+
+    def _strike(self, struck: Struck) -> Stand:
+        base = self._base if self._base.struck <= struck else self._whole
+        more = struck - base.struck
+        changed = NOTHING.union(*[self.reach[id_] for id_ in more]) - struck
+        strengths = self._settle(base.strengths | dict.fromkeys(more, 0.0), changed)
+        accrued, weighed = base.accrued.copy(), base.weighed.copy()
+        heaps = {self._heap[id_] for id_ in (*more, *changed)}
+        for heap in heaps:
+            accrued[heap] = accrue([strengths[id_] for id_ in self._heaps[heap]])
+        for heap in heaps:
+            place, side = divmod(heap, len(SIDES))
+            pro = heap - side
+            weighed[place] = self._weights[place] * (accrued[pro] - accrued[pro + 1])
+        return Stand(struck, strengths, accrued, weighed)
+
+    def _settle(self, strengths: dict[str, float], changed: Struck) -> dict[str, float]:
+        if not changed:
+            return strengths
+        bases, bearing = self._weighing.bases, self._weighing.bearing
+        if self._weighing.order is None:
+            return come_to_rest(bases, {target: bearing[target] for target in changed}, None, strengths)
+        move_each(sorted(changed, key=self._turn.__getitem__), bases, bearing, strengths)
+        return strengths
+
+
+def _walk(start: str, onward: Mapping[str, list[str]]) -> frozenset[str]:
+    seen: set[str] = set()
+    ahead = list(onward.get(start, ()))
+    while ahead:
+        here = ahead.pop()
+        if here not in seen:
+            seen.add(here)
+            ahead += onward.get(here, ())
+    return frozenset(seen)
+
+
+def find_decisive(weighing: Weighing) -> list[str]:
+    """One claim or two if they do, otherwise those that pull most, less those that can stay; none if nothing would
+    do. Out of the middle it goes the way it leans, or the other where that cannot be.
+    """
+    trial, way = Trial(weighing), _find_way(weighing)
+    if not way:
+        return []
+    singles = (frozenset([id_]) for id_ in trial.alone)
+    if flipping := [struck for struck in singles if trial.flips(struck)]:
+        return min(sorted(struck) for struck in _farthest(trial, flipping))
+    if pair := next((pair for pair in _pairs(trial, way) if trial.flips(pair)), None):
+        return sorted(pair)
+    return sorted(_prune(trial, _strike(trial, way)))
+
+
+def _find_way(weighing: Weighing) -> int:
+    """Which way the lean has to move; out of the middle, one that a side at its best could move it. 0: none."""
+    leaning = 1 if weighing.lean >= 0 else -1
+    if weighing.direction != "NEUTRAL":
+        return -leaning
+    supports: Bearing = {target: (support, ()) for target, (support, _) in weighing.bearing.items()}
+    order = weighing.order or sort_bearing(supports)
+    unanswered = come_to_rest(weighing.bases, supports, order, weighing.bases)
+    for way in (leaning, -leaning):
+        best = weighing.tip(
+            {
+                place: balance([claim for claim in claims if SIGNS[claim.side] == way], unanswered)
+                for place, claims in weighing.places.items()
+            }
+        )
+        if weighing.decide(best) != "NEUTRAL":
+            return way
+    return 0
+
+
+def _farthest(trial: Trial, sets: Sequence[Struck]) -> list[Struck]:
+    moved = [round(abs(trial.lean(struck) - trial.lean(NOTHING)), 9) for struck in sets]
+    return [struck for struck, far in zip(sets, moved, strict=True) if far == max(moved)]
+
+
+def _pairs(trial: Trial, way: int) -> Iterator[Struck]:
+    """Two that change nothing in common move it by what each does, but for a little: that rules out most. Two that
+    do may move it farther; of those, the likeliest are tried.
+    """
+    alone = trial.alone
+    if len(alone) <= FEW:
+        yield from map(frozenset, combinations(alone, 2))
+        return
+    best = sorted(alone, key=lambda id_: (-way * alone[id_], id_))
+    for place, one in enumerate(best):
+        for other in best[place + 1 :]:
+            if not trial.could_flip(alone[one] + alone[other] + way * TOUCH * abs(alone[one] * alone[other])):
+                break
+            yield frozenset((one, other))
+    rank = {id_: place for place, id_ in enumerate(best)}
+    for together in trial.together.values():
+        for pair in combinations(sorted(together, key=rank.__getitem__)[:MOST_TOUCHING], 2):
+            if trial.could_flip(MOST_TOGETHER * (alone[pair[0]] + alone[pair[1]])):
+                yield frozenset(pair)
+
+
+def _strike(trial: Trial, way: int) -> Struck:
+    """One after the other, each time what moves it farthest, until it has turned; nothing if it does not."""
+    struck, left = NOTHING, sorted(trial.alone, key=lambda id_: (-way * trial.alone[id_], id_))
+    while left and not trial.flips(struck):
+        trial.go_on_from(struck)
+        leans = {id_: way * trial.lean(struck | {id_}) for id_ in left[:MOST_AT_ONCE]}
+        farthest = max(leans, key=lambda id_: (leans[id_], id_))
+        struck |= {farthest}
+        left.remove(farthest)
+    return struck if trial.flips(struck) else NOTHING
+
+
+def _prune(trial: Trial, struck: Struck) -> Struck:
+    for id_ in sorted(struck, key=lambda id_: (abs(trial.alone[id_]), id_)):
+        if trial.flips(struck - {id_}):
+            struck -= {id_}
+    return struck

@@ -29,7 +29,7 @@ class FactFinder:
     """`tools` are those somebody registered; a framework may tell of more."""
 
     def __init__(self, tools: Mapping[str, ToolProfile]) -> None:
-        self._tools, self._alignment = tools, GoalAlignmentChecker()
+        self._tools = tools
 
     def facts(self, request: DecisionRequest, payload: Mapping[str, Any]) -> Facts:
         """Those of `request`, as if it had this payload."""
@@ -42,7 +42,8 @@ class FactFinder:
         tool = payload.get("tool") if request.decision_type == "tool_call" else None
         values["context.decision_type"] = request.decision_type
         if goal and (action := describe(request, payload)):
-            values.setdefault("context.alignment_score", self._alignment.check_alignment(str(goal), action))
+            score = GoalAlignmentChecker().check_alignment(str(goal), action)
+            values.setdefault("context.alignment_score", score)
             values["context.unasked_acts"] = list(compare(str(goal), action).hazards)
         return Facts(
             request.decision_type,

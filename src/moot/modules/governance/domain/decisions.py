@@ -14,9 +14,8 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, 
 
 from moot.modules.governance.domain.conditions import DECISION_TYPES
 from moot.modules.governance.domain.rules import RuleAction, RuleCategory, RuleSource
-from moot.shared.domain.clock import SystemClock
+from moot.shared.domain.clock import SystemClock, read_moment
 from moot.shared.domain.ids import LAST_PAGE, MOST_PER_PAGE
-from moot.shared.domain.moments import read_moment
 from moot.shared.domain.validation import Strict, quote, refuse
 
 

@@ -23,9 +23,9 @@ from pydantic import (
 
 from moot.modules.llm_platform.domain.exceptions import ConfigNotFound
 from moot.modules.llm_platform.domain.texts import SAY
+from moot.shared.domain.clock import Day
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.messages import nearest, shorten
-from moot.shared.domain.moments import Day
 from moot.shared.domain.validation import Strict, name_kind, quote, refuse, refuse_field, suggest
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 

@@ -19,10 +19,9 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, Field, field_seri
 from moot.modules.market_data.application.market_data import as_known
 from moot.modules.market_data.domain.facts import COMPANIES, DATASETS, Dataset
 from moot.modules.market_data.domain.provider import MarketDataProvider
-from moot.shared.domain.clock import Clock
+from moot.shared.domain.clock import FIRST_DAY, Clock, Moment, freeze
 from moot.shared.domain.facts import Company
 from moot.shared.domain.messages import Locale, Message
-from moot.shared.domain.moments import FIRST_DAY, Moment, freeze
 from moot.shared.domain.symbol import TIME_ZONES, Market, Symbol
 from moot.shared.domain.validation import Strict, refuse, validate
 from moot.shared.infrastructure.frames import Table

@@ -10,7 +10,7 @@ from math import isnan, nan
 from typing import Any, NamedTuple
 
 from moot.modules.research.domain.books import Books, last_full_year, name_quarter
-from moot.modules.research.domain.sectors import Sector
+from moot.modules.research.domain.facts import Sector
 
 DAYS_A_YEAR = 365
 Find = Callable[[str, int], float | None]

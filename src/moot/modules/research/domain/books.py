@@ -20,6 +20,11 @@ LINES = tuple(name for name in Statement.model_fields if name not in (*Filed.mod
 NIL_IF_BLANK = ("short_debt", "long_debt", "bonds", "minority_interest")
 """Lines that a balance sheet leaves out where there is nothing to tell."""
 
+REPORTED = (
+    *("net_profit", "eps", "total_revenue", "total_revenue_ps", "netprofit_margin"),
+    *("n_cashflow_act", "ocfps", "roe_waa", "assets_turn"),
+)
+
 Column = Mapping[int, float]
 
 
@@ -90,20 +95,6 @@ class Books:
     def margin(self, quarter: int) -> float | None:
         """What was left of a hundred of sales over four quarters."""
         return percent_of(self.trailing("profit", quarter), self.trailing("sales", quarter))
-
-
-REPORTED = (
-    *(
-        "net_profit",
-        "eps",
-        "total_revenue",
-        "total_revenue_ps",
-        "netprofit_margin",
-        "n_cashflow_act",
-        "ocfps",
-    ),
-    *("roe_waa", "assets_turn"),
-)
 
 
 def grow(now: float | None, base: float | None) -> float | None:

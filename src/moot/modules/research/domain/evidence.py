@@ -10,12 +10,12 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, Field
 
-from moot.modules.research.domain.facts import Cited
-from moot.modules.research.domain.sectors import Factor, Trade
+from moot.modules.research.domain.facts import SAY, Cited, Factor, Trade
 from moot.shared.domain.claims import Claim
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.facts import Fact
 from moot.shared.domain.grounding import Grounding
+from moot.shared.domain.messages import LIST_SEPARATOR, Locale
 from moot.shared.domain.units import Unit
 
 Engine = Literal["rubric", "llm"]
@@ -75,6 +75,35 @@ class Snapshot(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
             for item in info.metadata
             if isinstance(item, Unit)
         }
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A number as people read it: `{x}` with its sign, `{x.size}` without, for texts that say "fell by"."""
+
+    text: str
+    size: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def show(value: Any, unit: Unit, locale: Locale) -> Any:
+    if isinstance(value, list):
+        return LIST_SEPARATOR[locale].join(str(show(member, unit, locale)) for member in value)
+    if value is None:
+        return SAY("not_available").in_locale(locale)
+    text, scale = _spell(unit.name, locale)
+    number = value / scale
+    whole = text.format(amount=f"{number:z,.{unit.digits}f}")
+    return Shown(whole, whole if number >= 0 else text.format(amount=f"{-number:,.{unit.digits}f}"))
+
+
+@cache
+def _spell(unit: str, locale: Locale) -> tuple[str, float]:
+    """How an amount is written in that unit, and how much of it that unit is."""
+    texts = SAY.texts(locale)
+    return texts[f"unit.{unit}"], float(texts[f"scale.{unit}"])
 
 
 def cite(

@@ -1,18 +1,20 @@
 """The case an expert is given, the port its facts come through, and reports compared over time.
 
-Flows are cumulative, so a quarter is only ever compared with
-itself a year before.
+What kind of business an industry is in, whose books read otherwise, whose profits swing, what it is exposed to: one
+table for all experts (`sectors.toml`), never a line for one company. Flows are cumulative, so a quarter is only ever
+compared with itself a year before.
 """
 
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from functools import cache
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar
 
 from pydantic import AwareDatetime, BaseModel
 
-from moot.modules.research.domain.sectors import Sector, sector_of
 from moot.shared.domain.datasets import DataUntil
 from moot.shared.domain.facts import (
     Company,
@@ -32,8 +34,41 @@ COMMON = Path(__file__).parent / "texts"
 SAY = Catalogue(COMMON)
 """What all experts say to people alike; what only one of them says stands in its own folder."""
 
-
 F = TypeVar("F", bound=Fact)
+Trade = Literal["bank", "insurer", "broker", "company"]
+Factor = Literal["rates", "credit", "prices", "demand", "policy"]
+
+
+class Sector(BaseModel, frozen=True, extra="forbid"):
+    """`trade`: whose accounts it keeps. `cyclical`: one good year says little about the next. `manufacturer`: all of
+    its industries make goods. `exposure`, from -1 to 1: what lower rates, easier credit, higher producer prices,
+    stronger demand and a helping policy do to it.
+    """
+
+    name: str
+    trade: Trade = "company"
+    cyclical: bool = False
+    manufacturer: bool = False
+    exposure: Mapping[Factor, float] = {}
+    industries: tuple[str, ...] = ()
+
+
+UNKNOWN = Sector(
+    name="other", exposure={"rates": 0.25, "credit": 0.25, "prices": 0.0, "demand": 0.5, "policy": 0.5}
+)
+"""As the market as a whole."""
+
+
+@cache
+def load_sectors() -> Mapping[str, Sector]:
+    """By industry, as the sources of a market call it."""
+    tables = tomllib.loads((Path(__file__).parent / "sectors.toml").read_text("utf-8"))
+    sectors = [Sector(name=name, **table) for name, table in tables.items()]
+    return {industry: sector for sector in sectors for industry in sector.industries}
+
+
+def sector_of(industry: str) -> Sector:
+    return load_sectors().get(industry, UNKNOWN)
 
 
 class Cited(BaseModel, frozen=True, allow_inf_nan=False):

@@ -14,23 +14,10 @@ from pathlib import Path
 from string import Formatter
 from typing import Any, NamedTuple
 
-from moot.modules.research.domain.evidence import DimensionAnalysis, Snapshot
-from moot.modules.research.domain.facts import SAY, difference
-from moot.modules.research.domain.sectors import Factor, Trade
+from moot.modules.research.domain.evidence import DimensionAnalysis, Shown, Snapshot, show
+from moot.modules.research.domain.facts import Factor, Trade, difference
 from moot.shared.domain.claims import Horizon, Side
 from moot.shared.domain.messages import DEFAULT_LOCALE, LIST_SEPARATOR, Catalogue, Locale, Message
-from moot.shared.domain.units import Unit
-
-
-@dataclass(frozen=True)
-class Shown:
-    """A number as people read it: `{x}` with its sign, `{x.size}` without, for texts that say "fell by"."""
-
-    text: str
-    size: str
-
-    def __str__(self) -> str:
-        return self.text
 
 
 class Voice:
@@ -83,24 +70,6 @@ class _Fields(dict[str, Any]):
         value, unit = getattr(self._snapshot, name), self._units.get(name)
         self[name] = value if unit is None else show(value, unit, self._locale)
         return self[name]
-
-
-def show(value: Any, unit: Unit, locale: Locale) -> Any:
-    if isinstance(value, list):
-        return LIST_SEPARATOR[locale].join(str(show(member, unit, locale)) for member in value)
-    if value is None:
-        return SAY("not_available").in_locale(locale)
-    text, scale = _spell(unit.name, locale)
-    number = value / scale
-    whole = text.format(amount=f"{number:z,.{unit.digits}f}")
-    return Shown(whole, whole if number >= 0 else text.format(amount=f"{-number:,.{unit.digits}f}"))
-
-
-@cache
-def _spell(unit: str, locale: Locale) -> tuple[str, float]:
-    """How an amount is written in that unit, and how much of it that unit is."""
-    texts = SAY.texts(locale)
-    return texts[f"unit.{unit}"], float(texts[f"scale.{unit}"])
 
 
 LEAST_FELT = 0.5

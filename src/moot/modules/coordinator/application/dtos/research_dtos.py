@@ -16,8 +16,8 @@ from moot.modules.coordinator.domain.dtos.research_dtos import (
 from moot.modules.coordinator.domain.model.enums import ExpertType
 from moot.modules.coordinator.domain.model.session import Question
 from moot.shared.domain.claims import Holder
+from moot.shared.domain.clock import Day
 from moot.shared.domain.messages import Locale
-from moot.shared.domain.moments import Day
 from moot.shared.domain.symbol import Symbol
 from moot.shared.domain.validation import Strict, refuse
 

@@ -8,9 +8,9 @@ from pydantic import AwareDatetime, BaseModel, Field, StrictBool, model_validato
 
 from moot.modules.coordinator.domain.model.enums import ExpertType
 from moot.shared.domain.claims import Holder, Horizon, Move, PastVerdict
+from moot.shared.domain.clock import Moment
 from moot.shared.domain.ids import LAST_PAGE, MOST_PER_PAGE
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
-from moot.shared.domain.moments import Moment
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 from moot.shared.infrastructure.frames import Table
 

@@ -13,9 +13,12 @@ from moot.modules.coordinator.domain.exceptions import ApprovalNeeded, SessionNo
 from moot.modules.coordinator.domain.ports.permission import AfterError, NodePolicy
 from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
 from moot.modules.coordinator.domain.texts import SAY
-from moot.modules.coordinator.infrastructure.adapters.grave_facts import find_grave_facts, lead_with_grave
-from moot.modules.coordinator.infrastructure.adapters.trading import read_trading
-from moot.modules.debate.application.unaided import lean_unaided
+from moot.modules.coordinator.infrastructure.adapters.share_facts import (
+    find_grave_facts,
+    lead_with_grave,
+    read_trading,
+)
+from moot.modules.debate.application.debate_service import lean_unaided
 from moot.modules.governance.application.coordinator_agent import (
     CoordinatorAgent,
     Decision,

@@ -14,7 +14,7 @@ from moot.modules.coordinator.domain.model.enums import ExpertType
 from moot.modules.coordinator.domain.ports.debate_gateway import IDebateGateway
 from moot.modules.coordinator.domain.ports.judge_gateway import IJudgeGateway
 from moot.modules.coordinator.domain.ports.research_expert_gateway import IResearchExpertGateway
-from moot.modules.coordinator.infrastructure.adapters.trading import read_trading
+from moot.modules.coordinator.infrastructure.adapters.share_facts import read_trading
 from moot.modules.debate.application.debate_service import DebateInput, ExpertSummary
 from moot.modules.debate.container import DebateContainer
 from moot.modules.judge.application.judge_service import JudgeInput, VerdictAbstained

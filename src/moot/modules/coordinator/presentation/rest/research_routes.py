@@ -16,9 +16,9 @@ from moot.modules.coordinator.application.research_orchestration_service import 
 from moot.modules.coordinator.application.session_history import ResearchSession, SessionHistory, Started
 from moot.modules.coordinator.container import CoordinatorContainer
 from moot.modules.coordinator.domain.exceptions import SessionWaiting
+from moot.shared.domain.clock import Moment
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.messages import Locale
-from moot.shared.domain.moments import Moment
 from moot.shared.domain.validation import Strict
 from moot.shared.presentation.caller import Caller, Reader, Workspace, reader_of, unless_gone
 from moot.shared.presentation.errors import refusals

@@ -76,7 +76,8 @@ class Kind(NamedTuple):
 class GovernedToolbox:
     """Each call is a decision, on the record before anything runs, in the order of the calls.
 
-    `search` None: no search service is configured, and no such tool is on offer.
+    `search` None: no search service is configured, and no such tool is on offer. `database` is opened by the first
+    query.
     """
 
     def __init__(
@@ -85,7 +86,7 @@ class GovernedToolbox:
         *,
         search: WebSearchService | None,
         pages: WebPageService,
-        database: DatabaseTool,
+        database: Callable[[], DatabaseTool],
         directory: Directory,
         clock: Clock,
     ) -> None:
@@ -181,7 +182,7 @@ class GovernedToolbox:
 
     async def _run_query(self, asked: Statement, task: Task) -> ToolOutcome:
         as_of = self._clock.now()
-        result = await self._database.query(asked.sql, as_of=as_of, workspace=task.errand.workspace)
+        result = await self._database().query(asked.sql, as_of=as_of, workspace=task.errand.workspace)
         if not result.rows:
             return ToolOutcome(task.say("steps.tool.nothing_found", query=asked.sql))
         cited = Citation(

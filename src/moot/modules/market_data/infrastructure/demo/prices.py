@@ -1,7 +1,8 @@
 """Daily prices and valuations: on which days a share trades, at what price, and what the market paid for the books.
 
 A price is pulled slowly towards what the published books are worth, and pushed by market, industry and own noise.
-Prices are whole fen inside, so that rounding, price limits and ex-right references are exact.
+Prices are whole fen inside, so that rounding, price limits and ex-right references are exact. The index of the market
+and that of each industry is what a day made of the market value of the day before.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from moot.modules.market_data.infrastructure.demo import accounts as books
 from moot.modules.market_data.infrastructure.demo import market, noise
 from moot.modules.market_data.infrastructure.demo.noise import Array
-from moot.shared.domain.facts import DailyBar, DailyValuation, Dividend, FinancialReport
+from moot.shared.domain.facts import DailyBar, DailyValuation, Dividend, FinancialReport, IndexBar
 
 Flags = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -35,6 +36,10 @@ STORMINESS = 0.48
 LIMIT, SPECIAL_LIMIT = 10, 5  # per cent of the reference price
 LOT = 100
 YEAR = timedelta(days=365)
+
+BASE = 1000.0
+MARKET_INDEX = ("900000.DEMO", "演示综合指数")
+PRICES = ("open", "high", "low", "close")
 
 
 class Share:
@@ -255,3 +260,49 @@ def _restless(moves: Array, *key: object) -> Array:
 def _limit_price(reference: Fen, percent: Fen) -> Fen:
     """The furthest price of the day, rounded half up as exchanges do."""
     return (reference * (100 + percent) + 50) // 100
+
+
+def list_index_bars(shares: Sequence[Share]) -> list[IndexBar]:
+    """Oldest first. Shares of one market have one calendar."""
+    found = list(_bars(shares, *MARKET_INDEX, None))
+    for n, industry in enumerate(market.industries(), 1):
+        members = [share for share in shares if share.firm.industry == industry]
+        found += _bars(members, f"98{n:04}.DEMO", f"{industry.name}指数", industry.name)
+    return sorted(found, key=lambda bar: (bar.trade_date, bar.index))
+
+
+def _bars(shares: Sequence[Share], index: str, name: str, industry: str | None) -> Iterator[IndexBar]:
+    days = market.trading_days(shares[0].until)
+    sums = _sum_up(shares, len(days))
+    there = np.flatnonzero(sums["weight"] > 0).tolist()
+    moves = {price: (sums[price][there] / sums["weight"][there]) for price in PRICES}
+    closes = BASE * np.cumprod(moves["close"])
+    before = np.insert(closes[:-1], 0, BASE)
+    levels = {price: np.round(before * move, 2).tolist() for price, move in moves.items()}
+    levels["pre_close"] = np.round(before, 2).tolist()
+    for row, n in enumerate(there):
+        prices = {price: values[row] for price, values in levels.items()}
+        yield IndexBar(
+            index=index,
+            name=name,
+            industry=industry,
+            trade_date=days[n],
+            **prices | {"high": max(prices[p] for p in PRICES), "low": min(prices[p] for p in PRICES)},
+            volume=float(sums["volume"][n]),
+            amount=round(float(sums["amount"][n]), 2),
+            **market.told(market.moment(days[n], 15), market.moment(days[n], 16)),
+        )
+
+
+def _sum_up(shares: Sequence[Share], count: int) -> dict[str, Any]:
+    """By day: the value of yesterday, what became of it at each price, and what changed hands."""
+    sums = {name: np.zeros(count) for name in ("weight", "volume", "amount", *PRICES)}
+    for share in shares:
+        tape, since = share.tape, slice(share.own.start + 1, share.own.stop)
+        weight = (tape["close"] / 100 * share.shares)[:-1]
+        sums["weight"][since] += weight
+        for price in PRICES:
+            sums[price][since] += weight * (tape[price] / tape["pre_close"])[1:]
+        sums["volume"][share.own] += tape["volume"]
+        sums["amount"][share.own] += share.amounts
+    return sums

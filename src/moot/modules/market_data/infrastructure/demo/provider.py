@@ -55,9 +55,7 @@ class _World:
 
     def __init__(self, seed: int, until: date) -> None:
         from moot.modules.market_data.infrastructure.demo import (  # noqa: PLC0415
-            indexes,
             news,
-            notices,
             ownership,
             prices,
             statements,
@@ -67,12 +65,12 @@ class _World:
         self._list_policies = cache(lambda: _in_order(news.list_policies(seed, until)))
         self._of_market: dict[facts.Dataset[Any], Callable[[], Sequence[Any]]] = {
             facts.MACRO: lambda: news.list_macro(seed, until),
-            facts.INDEX_BARS: lambda: indexes.list_index_bars([self._share(symbol) for symbol in firms()]),
+            facts.INDEX_BARS: lambda: prices.list_index_bars([self._share(symbol) for symbol in firms()]),
         }
         self._of_share: dict[facts.Dataset[Any], Callable[[prices.Share], Sequence[Any]]] = {
             facts.NEWS: lambda share: _in_order([*news.list_news(share), *self._list_policies()]),
             facts.STATEMENTS: statements.publish_statements,
-            facts.NOTICES: notices.list_notices,
+            facts.NOTICES: statements.list_notices,
             facts.PLEDGES: ownership.list_pledges,
             facts.UNLOCKS: ownership.list_unlocks,
             facts.HOLDERS: ownership.list_holder_counts,

@@ -1,20 +1,25 @@
-"""The books in full: income, balance sheet and cash flow, from which the published ratios could have been worked out.
+"""The books in full: income, balance sheet and cash flow, from which the published ratios could have been worked out;
+and what a company says of its profit before the report: it must where the change is large or there is a loss.
 
 What the ratios leave open is filled so that all of it adds up: administration takes what is left of the gross profit,
 long-term assets nobody asks about what is left of the assets, investing what is left of the change in cash. Where a
 quarter's liabilities are too few for its liquidity ratios, goods and cash beyond that room count as long-term assets.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from datetime import timedelta
+from math import ceil, floor
+from typing import Any
 
 import numpy as np
 
 from moot.modules.market_data.infrastructure.demo import accounts as books
 from moot.modules.market_data.infrastructure.demo import market, noise
 from moot.modules.market_data.infrastructure.demo.market import Firm, WorkingCapital
+from moot.modules.market_data.infrastructure.demo.news import phrases, tell_outcome
 from moot.modules.market_data.infrastructure.demo.prices import Share
-from moot.shared.domain.facts import FinancialReport, Statement
+from moot.shared.domain.facts import EarningsNotice, FinancialReport, Statement
 
 DAYS_A_YEAR = 360
 SHORT_AT_MOST, CURRENT_AT_MOST = 0.98, 0.92  # of the liabilities, of the assets
@@ -28,6 +33,13 @@ PLANT_AT_FIRST = 0.6  # of the most
 BANK = {"cash": 0.07, "plant": 0.016, "bonds": 0.06, "capex": 0.02}
 """Of assets, assets, liabilities and revenue."""
 SILENT_WITH_REVENUE = ("revenue", "cost_of_sales", "selling_expense", "admin_expense", "research_expense")
+
+LARGE = 50  # per cent of last year's profit: a change that must be told
+FORECAST_DAYS = {3: (1, 15), 6: (1, 15), 9: (8, 15), 12: (5, 31)}
+"""After the end of a period: when its forecast is due, by the period's last month."""
+EXPRESS_DAYS, EXPRESS_CHANCE = (40, 59), 0.4
+WIDTH = (0.05, 0.25)  # of the profit: how far apart the ends of a forecast are
+TEN_THOUSAND = 10_000
 
 Lines = Mapping[str, float]
 
@@ -146,3 +158,44 @@ def _cash_flow(s: books.Statement, lines: Lines, eve: Lines) -> dict[str, float]
     operating, change = round(s.operating_cash, 2), lines["cash"] - eve["cash"]
     told = {"operating_cash": operating, "financing_cash": financing, "cash_change": change}
     return told | {"investing_cash": change - operating - financing}
+
+
+def list_notices(share: Share) -> list[EarningsNotice]:
+    """Each on a day that is due and before the report; nobody tells before the share is listed, or after."""
+    statements, found = share.accounts.statements, []
+    for now, before in zip(statements[4:], statements, strict=False):
+        for said, (first, last), pick in _say(share, now, before):
+            due = now.period_end + timedelta(days=first + int(pick * (last - first + 1)))
+            day = min(due, now.announced_on - timedelta(days=1))
+            if share.firm.listed_on(day) and day > now.period_end:
+                found.append(EarningsNotice(**said, **market.filed(share.firm.symbol, now.period_end, day)))
+    return found
+
+
+def _say(
+    share: Share, now: books.Statement, before: books.Statement
+) -> Iterator[tuple[dict[str, Any], tuple[int, int], float]]:
+    """What is said, between which days after the period's end, and which of them is picked."""
+    profit, key = now.net_profit, (share.seed, share.firm.symbol, "notice", now.period_end)
+    day, express_day, chance, width, place = noise.uniforms(5, *key).tolist()
+    if profit < 0 or abs(_change(profit, before)) >= LARGE:
+        whole = (WIDTH[0] + width * (WIDTH[1] - WIDTH[0])) * abs(profit)
+        low = floor((profit - place * whole) / TEN_THOUSAND) * TEN_THOUSAND
+        high = ceil((profit + (1 - place) * whole) / TEN_THOUSAND) * TEN_THOUSAND
+        says = phrases().forecast[tell_outcome(profit, before.net_profit)]
+        told = {"kind": "forecast", "says": says, **_range(low, high, before)}
+        yield told, FORECAST_DAYS[now.period_end.month], day
+    if now.period_end.month == 12 and chance < EXPRESS_CHANCE:
+        figures = {"revenue": round(now.revenue, 2), "eps": round(profit / now.shares, 4)}
+        told = {"kind": "express", **figures, **_range(profit, profit, before)}
+        yield told, EXPRESS_DAYS, express_day
+
+
+def _range(low: float, high: float, before: books.Statement) -> dict[str, float]:
+    changes = {"change_low": _change(low, before), "change_high": _change(high, before)}
+    figures = {"net_profit_low": low, "net_profit_high": high, **changes}
+    return {name: round(value, 2) for name, value in figures.items()}
+
+
+def _change(profit: float, before: books.Statement) -> float:
+    return 100 * (profit - before.net_profit) / abs(before.net_profit)

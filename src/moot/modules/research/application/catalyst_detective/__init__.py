@@ -43,17 +43,9 @@ from moot.modules.research.domain.events import (
     is_grave,
     read_events,
 )
-from moot.modules.research.domain.evidence import Confidence, DimensionAnalysis, Engine, ExpertResult
+from moot.modules.research.domain.evidence import Confidence, DimensionAnalysis, Engine, ExpertResult, show
 from moot.modules.research.domain.facts import Case
-from moot.modules.research.domain.rubric import (
-    Finding,
-    Rule,
-    Scorecard,
-    Voice,
-    dimension_name,
-    load_rules,
-    show,
-)
+from moot.modules.research.domain.rubric import Finding, Rule, Scorecard, Voice, dimension_name, load_rules
 from moot.shared.domain import units
 from moot.shared.domain.claims import Claim
 from moot.shared.domain.datasets import DataUntil

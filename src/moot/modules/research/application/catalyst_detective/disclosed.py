@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from moot.modules.research.domain.event_study import Tape
 from moot.modules.research.domain.events import WINDOW_DAYS, Event, event_table, make_event, sort_news
+from moot.modules.research.domain.evidence import show
 from moot.modules.research.domain.facts import COMMON, Case, MarketFacts
-from moot.modules.research.domain.rubric import show
 from moot.shared.domain import units
 from moot.shared.domain.datasets import DATASET_TEXTS
 from moot.shared.domain.errors import Unavailable

@@ -25,9 +25,8 @@ from moot.modules.research.domain.evidence import (
     Score,
     cite,
 )
-from moot.modules.research.domain.facts import COMMON, Case
+from moot.modules.research.domain.facts import COMMON, Case, Trade
 from moot.modules.research.domain.rubric import Finding, Scorecard, Voice, dimension_name
-from moot.modules.research.domain.sectors import Trade
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.facts import DailyValuation, EarningsNotice, Fact, FinancialReport, Statement

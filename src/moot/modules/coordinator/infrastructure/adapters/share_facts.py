@@ -1,10 +1,14 @@
-"""Facts that forbid a purchase, whatever is argued: gathered for the rules, and told in a verdict's first line."""
+"""What is known of a session's share, whatever is argued: how it trades, for the judge and for the rules alike; and
+what is grave enough to forbid a purchase, for the rules and for a verdict's first line.
+"""
 
 from collections.abc import Mapping
 from typing import Any
 
+import structlog
+
 from moot.modules.coordinator.domain.texts import SAY
-from moot.modules.market_data.application.market_data import TradingStates
+from moot.modules.market_data.application.market_data import TradingState, TradingStates
 from moot.modules.research.application.grave_news import WINDOW_DAYS, find_grave
 from moot.shared.domain.claims import GRAVE_KINDS, Claim
 from moot.shared.domain.errors import AppError
@@ -14,8 +18,25 @@ from moot.shared.domain.symbol import Symbol
 from moot.shared.domain.validation import validate
 from moot.shared.infrastructure.execution_context import current_context
 
+logger = structlog.get_logger(__name__)
+
 BY_TRADING = {"st": "special_treatment", "suspended": "suspension"}
 """Trading facts that are grave by themselves, and what they are called."""
+
+
+async def read_trading(states: TradingStates | None, symbol: Symbol) -> TradingState | None:
+    """Read once in a session. None where it cannot be had: whoever asks says what follows."""
+    context = current_context()
+    if states is None or context.as_of is None:
+        return None
+    if symbol not in context.read_once:
+        try:
+            context.read_once[symbol] = await states.of(symbol, as_of=context.as_of)
+        except AppError as e:
+            logger.warning("trading facts not known", symbol=symbol.text, error=str(e))
+            return None
+    state: TradingState | None = context.read_once[symbol]
+    return state
 
 
 async def find_grave_facts(
