@@ -124,15 +124,15 @@ async def test_the_help_tells_the_exit_codes(moot):
 
 
 async def test_the_decisions_of_a_session_are_told_a_sentence_each(moot, home):
-    """Whatever the verdict is, its confidence is at least one half."""
-    modest = CAP.replace("position_percent", "confidence").replace("0.1", "0.4").replace("0.2", "0.6")
+    """No purchase is made below a confidence of 0.55, by a rule that ships."""
+    modest = CAP.replace("position_percent", "confidence").replace("0.1", "0.56").replace("0.2", "0.6")
     await moot("rules", "activate", "--yes", written(home, modest))
     result = json.loads((await moot("research", "900012.DEMO", "--as-of", "2026-06-30", "--json")).stdout)
-    assert result["verdict"]["confidence"] == 0.4
+    assert result["verdict"]["confidence"] == 0.56
     seen = await moot("sessions", "decisions", result["session_id"], COLUMNS="200")
     assert re.search(r"(?m)^research_request +approved +approved: no rule is broken", seen.stdout)
     assert re.search(r"(?m)^node:judge +approved", seen.stdout)
-    capped = r"confidence \S+ → \S+: My cap \(my\.cap@1: payload\.confidence > 0\.4\)"
+    capped = r"confidence \S+ → \S+: My cap \(my\.cap@1: payload\.confidence > 0\.56\)"
     assert re.search(rf"(?m)^verdict +modified +{capped}", seen.stdout)
     unknown = await moot("sessions", "decisions", "7d3c8a52-0c3e-4f0e-9d0a-5b1f6a1c2e3d")
     assert (unknown.returncode, "There is no session" in unknown.stderr) == (1, True)
