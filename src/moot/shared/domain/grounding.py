@@ -155,8 +155,8 @@ class _Names:
         for claim in claims:
             for number, words in (found for text in claim.says.values() for found in read_in_context(text)):
                 meant = [id_ for id_ in claim.evidence if id_ in values and number in values[id_]]
-                if len(meant) == 1 and len(words) >= FEWEST_WORDS:
-                    self._phrases[_fold(words)].update(id_ for id_ in values if id_.startswith(meant[0]))
+                if meant and len(words) >= FEWEST_WORDS:
+                    self._phrases[_fold(words)].update(id_ for id_ in values if id_.startswith(tuple(meant)))
 
     def find(self, words: Words) -> Collection[str]:
         """The ids of what is named; none if nobody can tell."""
