@@ -246,3 +246,14 @@ async def test_nobody_contests_what_was_not_claimed(id_: str) -> None:
     report = await told(a_claim(contests=id_))
     assert by_model(report) == []
     assert any("并不是规则的论点" in warning for warning in report["warnings"])
+
+
+@pytest.mark.parametrize("locale", LOCALES)
+async def test_a_model_that_departs_from_the_rules_is_told_to(locale: Locale) -> None:
+    plain = await good_answer(TECHNICAL, locale)
+    others = {"BULLISH": "BEARISH", "BEARISH": "BULLISH", "NEUTRAL": "BULLISH"}
+    remark = "模型的结论是" if locale == "zh-CN" else "The model concludes"
+    departing = plain | {"signal": others[plain["signal"]]}
+    for answer, told_so in ((plain, False), (departing, True)):
+        report = await run(desk(FakeLLM(said(answer))), TECHNICAL, locale)
+        assert any(remark in warning for warning in report["warnings"]) is told_so

@@ -195,6 +195,12 @@ class ExpertService(ABC, Generic[S, R]):
         claims = self._claim(snapshot, card, evidence, case)
         return Opinion(result, write_evidence(evidence), card.write(say), "rubric", claims=claims)
 
+    def rule(self, snapshot: S, case: Case) -> R | None:
+        """What the rules alone conclude, if they have anything to judge."""
+        say = self.speak(snapshot, case, case.locale)
+        card = self.mark(snapshot, say)
+        return None if card.score is None else self.conclude(snapshot, card, say)
+
     def claim(self, snapshot: S, evidence: Sequence[Evidence], case: Case) -> tuple[Claim, ...]:
         """What the rubric finds, as claims in every language."""
         card = self.mark(snapshot, self.speak(snapshot, case, case.locale))

@@ -1,7 +1,7 @@
 """The analyst that is a language model: it reads the same evidence as the rules and answers in the same shape."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -12,17 +12,19 @@ from moot.modules.llm_platform.application.speaker import Brief, EngineChoice, S
 from moot.modules.research.application.expert_service import Answer, ExpertService, refuse_answer
 from moot.modules.research.domain.claims import Proposals, with_claims
 from moot.modules.research.domain.evidence import ExpertResult, Opinion, Snapshot
-from moot.modules.research.domain.facts import Case
+from moot.modules.research.domain.facts import SAY, Case
+from moot.modules.research.domain.rubric import sign_of
 from moot.shared.domain.claims import Claim
 from moot.shared.domain.evidence import Evidence
-from moot.shared.domain.experts import ExpertType
-from moot.shared.domain.messages import Locale
+from moot.shared.domain.experts import EXPERT_TEXTS, ExpertType
+from moot.shared.domain.messages import Catalogue, Locale, Message
 
 S = TypeVar("S", bound=Snapshot)
 R = TypeVar("R", bound=ExpertResult)
 
 OWN_NUMBERS = frozenset({"confidence", "confidence_score", "score", "financial_score"})
 MISSING = "N/A"
+NAMES = Catalogue(EXPERT_TEXTS)
 
 
 @dataclass(frozen=True)
@@ -64,9 +66,18 @@ class LLMAnalyst:
         foreign = find_foreign_fields({c.says: [c.says] for c in proposed}, case.locale, spoken.input)
         proposals = Proposals(expert.expert, case.locale, foreign, rubric, known)
         proposals.weigh(proposed)
-        told = (remark.in_locale(case.locale) for remark in [*remarks, *proposals.dropped])
+        remarks = [*remarks, *proposals.dropped, *_depart(expert.expert, result, expert.rule(snapshot, case))]
+        told = (remark.in_locale(case.locale) for remark in remarks)
         warnings, claims = (*spoken.warnings, *told), (*rubric, *proposals.accepted)
         return Opinion(result, spoken.input, spoken.output, "llm", spoken.grounding, warnings, claims)
+
+
+def _depart(expert: ExpertType, result: ExpertResult, ruled: ExpertResult | None) -> Iterator[Message]:
+    """That a model is on another side than the rules: its words tell why."""
+    said, by_rule = (str(getattr(one, expert.fields.signal)) for one in (result, ruled or result))
+    if sign_of(expert.stances[said]) != sign_of(expert.stances[by_rule]):
+        names = (NAMES(f"literal.{signal.partition(' ')[0]}") for signal in (said, by_rule))
+        yield SAY("departs", **dict(zip(("said", "ruled"), names, strict=True)))
 
 
 def _refuse_blank(answer: Answer) -> Answer:
