@@ -92,8 +92,9 @@ def test_every_number_is_in_the_evidence_or_the_verdicts_own(pairs: Pairs) -> No
         ]
         inside = [part["result"]["confidence_score"] for part in data if "result" in part]
         prose = APART.sub(" ", TABLED.sub("", render_report(result)))
-        counts = [float(len((result.debate_outcome or {})["argument"]["decisive"]))]
-        found = ground([prose], evidence, own=[*floats([own, closes, scores, inside]), *counts])
+        argument = (result.debate_outcome or {})["argument"]
+        derived = [float(len(argument["decisive"])), 2 * argument["motion"] - 1]
+        found = ground([prose], evidence, own=[*floats([own, closes, scores, inside]), *derived])
         assert found.checked > 50
         offenders += [(result.symbol, f"{result.as_of:%Y-%m-%d}", said) for said in found.offenders]
     assert offenders == []

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import date, datetime, timedelta
+from operator import attrgetter
+from typing import Any
 
 from moot.modules.market_data.application.market_data import F, MarketData
 from moot.modules.market_data.domain.facts import BARS, Age, Dataset
@@ -56,17 +58,17 @@ class FreshData(MarketData):
                 older = await super().read_known(dataset, symbol, as_of, start - LOOK_BACK, start - A_DAY)
             await self._keep_fresh(dataset, dataset.limit, older, symbol, as_of, end)
         if known and (dataset.limit or not dataset.whole):
-            self.newest[dataset.name] = max(_day_of(dataset, fact, symbol) for fact in known)
+            self.newest[dataset.name] = _local(max(map(attrgetter(dataset.day), known)), symbol)
         return known
 
     async def _keep_fresh(
         self, dataset: Dataset[F], limit: Age, known: list[F], symbol: Symbol, as_of: datetime, end: date
     ) -> list[F]:
-        newest: dict[str, date] = {}
-        series_of = _tell_series(dataset)
+        series_of, day_of = _tell_series(dataset), attrgetter(dataset.day)
+        days: dict[tuple[Any, ...], list[Any]] = {}
         for fact in known:
-            series, day = series_of(fact), _day_of(dataset, fact, symbol)
-            newest[series] = max(day, newest.get(series, day))
+            days.setdefault(series_of(fact), []).append(day_of(fact))
+        newest = {series: _local(max(told), symbol) for series, told in days.items()}
         ages = {
             series: await self._age(dataset, limit, symbol, day, as_of, end) for series, day in newest.items()
         }
@@ -74,7 +76,13 @@ class FreshData(MarketData):
         if known and old == newest:
             raise _refuse(dataset, limit, symbol, max(newest.values()), min(ages.values()))
         self.dropped += [
-            SAY("stale.dropped", dataset=dataset.label, series=series, day=day) for series, day in old.items()
+            SAY(
+                "stale.dropped",
+                dataset=dataset.label,
+                series=" ".join(map(str, filter(None, series))),
+                day=day,
+            )
+            for series, day in old.items()
         ]
         return [fact for fact in known if series_of(fact) not in old] if old else known
 
@@ -99,14 +107,12 @@ def _refuse(dataset: Dataset[F], limit: Age, symbol: Symbol, day: date, age: int
     return StaleData(said, dataset=dataset.name, subject=subject, day=day.isoformat(), age=age)
 
 
-def _tell_series(dataset: Dataset[F]) -> Callable[[F], str]:
+def _tell_series(dataset: Dataset[F]) -> Callable[[F], tuple[Any, ...]]:
     """What the key of a row says beside its day and its version; a dataset of one series has nothing there."""
     names = [name for name in dataset.key if name not in (dataset.day, "available_at")]
-    if not names:
-        return lambda _: ""
-    return lambda fact: " ".join([str(part) for name in names if (part := getattr(fact, name)) is not None])
+    tellers = [attrgetter(name) for name in names]
+    return lambda fact: tuple([tell(fact) for tell in tellers])
 
 
-def _day_of(dataset: Dataset[F], fact: F, symbol: Symbol) -> date:
-    day = getattr(fact, dataset.day)
+def _local(day: date, symbol: Symbol) -> date:
     return symbol.local_date(day) if isinstance(day, datetime) else day

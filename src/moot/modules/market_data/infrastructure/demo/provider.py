@@ -1,9 +1,10 @@
 """The synthetic market as a provider: the history that the seed implies, shown up to yesterday."""
 
-from collections.abc import Callable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime
 from functools import cache, lru_cache
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel
 
@@ -12,7 +13,6 @@ from moot.modules.market_data.domain.provider import Batch
 from moot.modules.market_data.infrastructure.demo.market import SOURCE, ZONE, firms, moment
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.facts import NewsItem
-from moot.shared.domain.symbol import Market
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -36,10 +36,9 @@ class DemoMarket:
         if dataset is facts.COMPANIES:
             listed: list[Any] = [firm.company for firm in firms().values()]
             return Batch(listed)
-        every = self._all().all_of(dataset, subject)
-        midnight, days = moment(_today(self._moment(self._clock.now())), 0), (start, end, Market.DEMO)
-        public = (fact for fact in every if fact.available_at < midnight)
-        return Batch(fact for fact in public if dataset.covers(getattr(fact, dataset.day), *days))
+        midnight = moment(_today(self._moment(self._clock.now())), 0)
+        told = self._all().all_of(dataset, subject).between(start, end)
+        return Batch(fact for fact in told if fact.available_at < midnight)
 
     def _all(self) -> "_World":
         """History is written ahead to the end of next year, so that one writing serves for many days."""
@@ -48,6 +47,25 @@ class DemoMarket:
 
 def _today(now: datetime) -> date:
     return now.astimezone(ZONE).date()
+
+
+class _Rows(Generic[M]):
+    """All of one dataset, in the order of its days, so that a stretch of them is found without reading the rest."""
+
+    def __init__(self, dataset: facts.Dataset[M], rows: Iterable[M]) -> None:
+        self._whole = dataset.whole
+        self._rows = list(rows) if dataset.whole else sorted(rows, key=lambda row: _day(dataset, row))
+        self._days = [_day(dataset, row) for row in self._rows]
+
+    def between(self, start: date, end: date) -> Sequence[M]:
+        if self._whole:
+            return self._rows
+        return self._rows[bisect_left(self._days, start) : bisect_right(self._days, end)]
+
+
+def _day(dataset: facts.Dataset[M], row: M) -> date:
+    told: date = getattr(row, dataset.day)
+    return _today(told) if isinstance(told, datetime) else told
 
 
 class _World:
@@ -78,17 +96,17 @@ class _World:
             facts.MARGIN: ownership.list_margin,
             facts.FLOWS: ownership.list_flows,
         }
-        self._told: dict[tuple[str, str], Sequence[Any]] = {}
+        self._told: dict[tuple[str, str], _Rows[Any]] = {}
 
-    def all_of(self, dataset: facts.Dataset[Any], subject: str) -> Sequence[Any]:
-        if dataset.by_symbol and subject not in firms():
-            return self._list_policies() if dataset is facts.NEWS else ()
-        key = dataset.name, subject if dataset.by_symbol else SOURCE
+    def all_of(self, dataset: facts.Dataset[Any], subject: str) -> _Rows[Any]:
+        key = dataset.name, (subject if subject in firms() else "") if dataset.by_symbol else SOURCE
         if key not in self._told:
-            self._told[key] = self._work_out(dataset, subject)
+            self._told[key] = _Rows(dataset, self._work_out(dataset, subject))
         return self._told[key]
 
     def _work_out(self, dataset: facts.Dataset[Any], subject: str) -> Sequence[Any]:
+        if dataset.by_symbol and subject not in firms():
+            return self._list_policies() if dataset is facts.NEWS else ()
         if dataset in self._of_market:
             return self._of_market[dataset]()
         share, teller = self._share(subject), self._of_share.get(dataset)

@@ -113,7 +113,7 @@ def cite_context(expert: str, context: CatalystContext, found: Disclosed) -> lis
         *(
             evidence_of(origins["reaction_3d"], f"{expert}.study.{n}.{name}", value, unit)
             for n, one in enumerate(context.studies, start=1)
-            for name, unit in STUDY_UNITS.items()
+            for name, unit in (STUDY_UNITS if one.mean is not None else {"n": ""}).items()
             if (value := getattr(one, name)) is not None
         ),
     ]
