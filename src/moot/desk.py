@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     from moot.modules.governance.container import GovernanceContainer
     from moot.modules.intake.application.intake_service import Conversation
     from moot.modules.intake.container import IntakeContainer
+    from moot.modules.jobs.application.worker import Worker
+    from moot.modules.jobs.container import JobsContainer
     from moot.modules.llm_platform.application.speaker import EngineChoice, Speaker
     from moot.modules.llm_platform.container import LLMPlatformContainer
     from moot.modules.market_data.application.sql import DatabaseTool, QueryResult, SqlDoor
@@ -81,6 +83,7 @@ class Moot(Desk):
         self._trigger_source = trigger_source
         self._clock = clock or SystemClock()
         self._opened_later = AsyncExitStack()
+        self._worker: Worker | None = None
         secrets = [value.get_secret_value() for _, value in self.settings if isinstance(value, SecretStr)]
         REDACT.learn(*secrets)  # what the settings hold in confidence is written down nowhere
         self.database = Database(self.settings.resolved_database_url) if self.settings.persistence else None
@@ -150,7 +153,23 @@ class Moot(Desk):
             llm_platform=self.llm_platform,
             clock=self._clock,
             settings=self.settings,
+            queue=self.jobs.engine if self.jobs else None,
         )
+
+    @cached_property
+    def jobs(self) -> JobsContainer | None:
+        """None where nothing is stored: then nothing can wait."""
+        from moot.modules.jobs.container import JobsContainer
+
+        if self.database is None:
+            return None
+        return JobsContainer(self.database, lambda: self.coordinator.sessions, self.settings)
+
+    def work(self) -> None:
+        """Take sessions from the queue from now on, unless others are to."""
+        if self._worker is None and self.jobs is not None and self.settings.worker:
+            self._worker = self.jobs.worker()
+            self._worker.start()
 
     def _neighbours(self) -> Neighbours:
         from moot.modules.coordinator.container import Neighbours
@@ -240,18 +259,29 @@ class Moot(Desk):
 
     async def __aexit__(self, *_error: object) -> None:
         """Sessions that still run are interrupted, and can be resumed by the next desk."""
+        await self.rest()
         await self._opened_later.aclose()
         for part in ("coordinator", "market_data", "llm_platform"):
             if part in vars(self):
                 await getattr(self, part).close()
         if self.trail is not None:
             await self.trail.finish()
+        if "jobs" in vars(self) and self.jobs is not None:
+            await self.jobs.engine.close()
         if self.database is not None:
             await self.database.close()
+
+    async def rest(self, *, grace: float = 0.0) -> None:
+        """Take on nothing more; what runs may come to its end for so long, and the rest is left to others."""
+        if self._worker is not None:
+            await self._worker.stop(grace=grace)
+        elif "coordinator" in vars(self):
+            await self.coordinator.sessions.close(grace=grace)
 
     async def _go_on(self, escalation: Escalation) -> None:
         """A person has decided what a session waits for."""
         if escalation.session_id is not None:
+            self.work()
             await self.coordinator.sessions.wake(escalation.session_id)
 
     async def _research(self, question: Body, watch: Watch | None) -> ResearchResult:
@@ -259,6 +289,7 @@ class Moot(Desk):
         return await service.execute(question, trigger_source=self._trigger_source, watch=watch)
 
     async def _start(self, question: Body, idempotency_key: str | None) -> UUID:
+        self.work()
         service = self.coordinator.research_orchestration_service()
         session = await service.start(
             question, trigger_source=self._trigger_source, idempotency_key=idempotency_key

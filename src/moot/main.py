@@ -23,16 +23,15 @@ def create_app(desk: Moot | None = None) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[dict[str, Any]]:
-        """Sessions that an earlier process left behind go on here; those that run at the end may come to theirs."""
-        runs, settings = serving.coordinator.sessions, serving.settings
+        """What waits in the queue is worked on here, unless others do; what runs at the end may come to its own."""
         async with serving:
             loading = asyncio.create_task(serving.coordinator.engine())
-            caretaker = asyncio.create_task(runs.look_after(settings.lease_seconds))
+            serving.work()
             try:
-                yield {"runs": runs, "grace": settings.shutdown_grace}
+                yield {"desk": serving}
             finally:
-                await runs.close(grace=settings.shutdown_grace)
-                await asyncio.gather(caretaker, loading)
+                await serving.rest(grace=serving.settings.shutdown_grace)
+                await loading
 
     app = FastAPI(
         title="Moot",

@@ -30,6 +30,7 @@ COMMANDS = {
     "decide": "decide",
     "evaluate": "evaluate",
     "serve": "server",
+    "worker": "worker",
     "doctor": "upkeep",
     "llm": "llm",
     "data": "data",

@@ -51,7 +51,8 @@ def at_desk(settings: Settings, work: Work[T]) -> T:
     from moot.desk import Moot
 
     async def run() -> T:
-        async with Moot(settings, trigger_source="cli") as desk:
+        alone = settings.model_copy(update={"worker": False})  # gone too soon to take sessions from the queue
+        async with Moot(alone, trigger_source="cli") as desk:
             return await work(desk)
 
     return asyncio.run(run())

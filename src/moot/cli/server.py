@@ -7,7 +7,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import uvicorn
 
@@ -15,10 +15,13 @@ from moot.cli.options import option
 from moot.cli.outcome import at_desk, command
 from moot.cli.printing import tell
 from moot.cli.texts import SAY
+from moot.cli.worker import WorkerBeside
 from moot.modules.access.presentation import is_loopback
-from moot.modules.coordinator.application.sessions import Sessions
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.presentation.limits import BOUNDS
+
+if TYPE_CHECKING:
+    from moot.desk import Moot
 
 CONNECTIONS_CLOSE_IN = 5
 """Seconds for answers under way and for listeners, once all sessions have ended or were interrupted."""
@@ -34,32 +37,40 @@ class DrainingServer(uvicorn.Server):
     at once.
     """
 
+    def __init__(self, config: uvicorn.Config, *, worker: bool) -> None:
+        super().__init__(config)
+        self._wants_worker = worker
+
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         self._loop, self._draining = asyncio.get_running_loop(), list[asyncio.Task[None]]()
         await super().startup(sockets)
+        self._beside = WorkerBeside() if self._wants_worker else None
         host = f"[{self.config.host}]" if ":" in self.config.host else self.config.host
         tell("serve.listening", host=host, port=self.config.port)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        opened = self.started and "runs" in self.lifespan.state
+        opened = self.started and "desk" in self.lifespan.state
         if opened and not self.should_exit:
             self._loop.call_soon_threadsafe(self._drain)
         else:
             super().handle_exit(sig, frame)
 
     def _drain(self) -> None:
-        async def drain(runs: Sessions, grace: float) -> None:
-            await runs.close(grace=grace)
+        desk: Moot = self.lifespan.state["desk"]
+
+        async def drain(grace: float) -> None:
+            await asyncio.gather(desk.rest(grace=grace), *([self._beside.stop()] if self._beside else []))
             self.should_exit = True
 
-        told = self.lifespan.state | ({"grace": 0.0} if self._draining else {})
-        self._draining.append(asyncio.create_task(drain(**told)))
+        grace = 0.0 if self._draining else desk.settings.shutdown_grace
+        self._draining.append(asyncio.create_task(drain(grace)))
 
 
 def serve(
     host: Annotated[str, option("help.host")] = "127.0.0.1",
     port: Annotated[int, option("help.port", min=1, max=65535)] = 8000,
     open_: Annotated[bool, option("help.open", "--open")] = False,
+    no_worker: Annotated[bool, option("help.no_worker", "--no-worker")] = False,
 ) -> None:
     with command() as settings:
         private = is_loopback(host)
@@ -71,6 +82,10 @@ def serve(
         if private and (open_ or settings.open):
             os.environ["MOOT_OPEN"] = "on"  # the application is made from the environment
             tell("serve.open")
+        worker = settings.worker and settings.persistence and not no_worker
+        os.environ["MOOT_WORKER"] = (
+            "off"  # pages and answers come from this process, sessions from the one beside it
+        )
         config = uvicorn.Config(
             f"moot.main:{'create_app' if private else 'create_closed_app'}",
             factory=True,
@@ -82,7 +97,7 @@ def serve(
         )
         config.load()
         with settle():
-            DrainingServer(config).run()
+            DrainingServer(config, worker=worker).run()
 
 
 @contextmanager

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest, ResearchResult
+    from moot.modules.coordinator.domain.ports.session_queue import SessionQueue
     from moot.modules.coordinator.infrastructure.adapters.governance_adapter import GovernanceAdapter
     from moot.modules.coordinator.infrastructure.adapters.research_gateway_adapter import (
         DebateGatewayAdapter,
@@ -83,19 +84,21 @@ class CoordinatorContainer:
         llm_platform: LLMPlatformContainer,
         clock: Clock,
         settings: Settings,
+        queue: SessionQueue | None = None,
     ) -> None:
         llm, external = llm_platform.llm_call_logs(), llm_platform.external_call_logs()
         self._repository = IResearchSessionRepository()
         if trail and llm and external:
             self._repository = SqlSessionRecord(trail, llm, external, llm_platform.close_calls_of)
         self._trail, self._find_neighbours = trail, neighbours
-        self._clock, self._settings = clock, settings
+        self._clock, self._settings, self._queue = clock, settings, queue
 
     @cached_property
     def sessions(self) -> Sessions:
         return Sessions(
             Late(self),
             repository=self._repository,
+            queue=self._queue,
             clock=self._clock,
             currency=self._settings.currency,
             lease_seconds=self._settings.lease_seconds,

@@ -133,15 +133,20 @@ class AuditTrail:
         write: Write = "insert",
         beside: Iterable["Record"] = (),
         at_leisure: bool = False,
+        along: Callable[[Connection], None] | None = None,
     ) -> None:
         """Commit the row (`values` hold its `id`), its link, and the rows `beside` it; secrets are taken out first.
 
-        `at_leisure`: along with whatever is committed next, or a moment later.
+        `at_leisure`: along with whatever is committed next, or a moment later. `along` is done in the same
+        transaction.
         Raises `LeaseLost` when the session under way has another owner by now.
         """
         rows = (Record(kind, write, session_id, dict(values), _token(session_id)), *beside)
         try:
-            await (self._append.later(rows) if at_leisure else self._append(rows))
+            if along is not None:
+                await self._commit([rows], along)
+            else:
+                await (self._append.later(rows) if at_leisure else self._append(rows))
         except Fenced as e:
             raise LeaseLost(*e.args) from e
 
@@ -165,9 +170,17 @@ class AuditTrail:
     async def finish(self) -> None:
         await self._append.finish()
 
-    async def _commit(self, orders: list[tuple[Record, ...]]) -> None:
+    async def _commit(
+        self, orders: list[tuple[Record, ...]], along: Callable[[Connection], None] | None = None
+    ) -> None:
         records = _clean([record for order in orders for record in order])
-        await self.database.write(lambda db: self._add_links(db, records, written=False))
+
+        def work(db: Connection) -> None:
+            self._add_links(db, records, written=False)
+            if along is not None:
+                along(db)
+
+        await self.database.write(work)
 
     def _add_links(self, db: Connection, records: Sequence[Record], *, written: bool) -> None:
         """The ledger comes last: everybody in the workspace waits for it, so it is held for a moment only."""

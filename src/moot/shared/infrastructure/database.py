@@ -82,6 +82,14 @@ class Database:
         """Where it is, without the password: for people and logs."""
         return self._url.render_as_string(hide_password=True)
 
+    @property
+    def plain_url(self) -> str:
+        """As clients take it that name their own drivers, with the password."""
+        libpq = {asyncpg: name for name, asyncpg in LIBPQ_NAMES.items()}
+        query = {libpq.get(name, name): value for name, value in self._url.query.items()}
+        plain = self._url.set(drivername=self._backend, query=query)
+        return plain.render_as_string(hide_password=False)
+
     def session(self) -> AsyncSession:
         """A fresh session, to be used by one task: `async with database.session() as session`."""
         return self._sessions()

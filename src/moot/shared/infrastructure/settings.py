@@ -47,8 +47,10 @@ class Settings(BaseSettings):
     private_urls: bool = False  # key holders may add models at private addresses of this network
     max_sessions: Count = 256  # sessions a process runs at once
     max_waiting: int = Field(256, ge=0)
-    """Sessions that may wait for their turn; more are refused for now (429)."""
-    lease_seconds: float = Field(15.0, ge=1)
+    """Callers that may wait for their turn; more are refused for now (429)."""
+    worker: bool = True  # off: what runs in the background waits for a `moot worker` of its own
+    worker_sessions: Count = 8  # sessions every worker takes from the queue at once; the last to start says
+    lease_seconds: float = Field(8.0, ge=1)
     """How long a silent process keeps its sessions before others take over."""
     shutdown_grace: float = Field(25.0, ge=0)
     """Seconds `moot serve` lets its sessions end when it is told to stop."""

@@ -1,6 +1,6 @@
-"""The door of the desk: sessions run while somebody waits, in the background, and again where a process died.
+"""The door of the desk: sessions run while somebody waits, or stand in the queue until a worker takes them.
 
-It takes on so many at once, so many that wait, and no more.
+Of those somebody waits for it takes on so many at once, so many that wait, and no more.
 """
 
 import asyncio
@@ -32,9 +32,9 @@ from moot.modules.coordinator.domain.model.session import IdempotencyKey, Resear
 from moot.modules.coordinator.domain.ports.permission import NodePolicy
 from moot.modules.coordinator.domain.ports.research_orchestration import IResearchOrchestrationPort
 from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
+from moot.modules.coordinator.domain.ports.session_queue import Haste, SessionQueue
 from moot.shared.domain.clock import Clock, SystemClock
 from moot.shared.domain.errors import AppError
-from moot.shared.domain.leases import passed
 
 logger = structlog.get_logger(__name__)
 
@@ -56,6 +56,7 @@ class Sessions:
         orchestrator: IResearchOrchestrationPort,
         *,
         repository: IResearchSessionRepository | None = None,
+        queue: SessionQueue | None = None,
         clock: Clock | None = None,
         currency: str = "",
         lease_seconds: float = 15.0,
@@ -64,9 +65,12 @@ class Sessions:
         policy: NodePolicy | None = None,
     ) -> None:
         self._orchestrator, self._currency = orchestrator, currency
-        self._repository = repository or IResearchSessionRepository()
+        self._repository, self._queue = repository or IResearchSessionRepository(), queue or SessionQueue()
         self._clock, self._policy = clock or SystemClock(), policy or NodePolicy()
-        self._journal = Journal(self._repository, self._clock, lease_seconds)
+        self._journal, self._lease_seconds = (
+            Journal(self._repository, self._clock, lease_seconds),
+            lease_seconds,
+        )
         self._runs: dict[UUID, Run] = {}
         self._unattended: set[asyncio.Task[None]] = set()
         self._slots, self._starting = asyncio.Semaphore(at_once), asyncio.Semaphore(STARTING)
@@ -90,26 +94,39 @@ class Sessions:
         except KeyTaken:
             return await self.answer(request, key=key, watch=watch)
 
-    async def start(self, request: ResearchRequest, key: IdempotencyKey | None = None) -> ResearchSession:
-        """Accept `request` and return; it is stored by then, so that whatever happens it will be run."""
+    async def start(
+        self, request: ResearchRequest, key: IdempotencyKey | None = None, *, haste: Haste = "interactive"
+    ) -> ResearchSession:
+        """Accept `request` and return; it is stored and stands in the queue by then, or neither."""
         if key and (known := await self._repository.get_session_by_key(request.workspace_id, key)):
             return known
-        try:
-            with self._place():
-                run = await self._journal.open(request, status="queued", key=key)
-                self.submit(run.session_id)
-                await asyncio.sleep(0)  # until the run stands in the line itself
-        except KeyTaken:
-            return await self.start(request, key=key)
-        return run.session
+        if self.closing:
+            raise DeskClosing
+        await self._queue.open()
 
-    def submit(self, session_id: UUID) -> None:
-        """Have a stored session run to its end, with nobody waiting. One that runs already is left alone."""
-        if session_id in self or self.closing:
+        def put(session_id: UUID, db: Any) -> None:
+            self._queue.put(db, session_id, haste)
+
+        try:
+            return (await self._journal.open(request, status="queued", key=key, along=put)).session
+        except KeyTaken:
+            return await self.start(request, key=key, haste=haste)
+
+    async def work_on(self, session_id: UUID) -> None:
+        """Run a session from the queue to its end; how that was is in its record, and in the log.
+
+        Who holds it already, or ended it, is left alone. What this process has no time left for goes back.
+        """
+        if session_id in self:
             return
-        waiting = asyncio.create_task(_log_end(self._carry_on(session_id)))
-        self._unattended.add(waiting)
-        waiting.add_done_callback(self._unattended.discard)
+        try:
+            await self._carry_on(session_id).result()
+        except (DeskClosing, SessionInterrupted):
+            await self._queue.put_back([session_id])
+        except AppError as e:
+            logger.info("session ended without an answer", session_id=str(session_id), error=str(e))
+        except Exception:  # bulkhead: nobody waits for this run; its session says that it failed
+            logger.error("session failed", session_id=str(session_id), exc_info=True)
 
     async def resume(self, session_id: UUID, workspace: str, *, watch: Watch | None = None) -> ResearchResult:
         """Go on with a session whose process died. Raises `SessionEnded`, or `SessionHeld` while somebody runs it."""
@@ -118,6 +135,7 @@ class Sessions:
             raise SessionEnded(session_id, session.status)
         if session.status == "waiting":
             await self._require_answered(session)
+            await self._repository.wake(session_id)
         if session_id in self:
             raise SessionHeld(session_id)
         return await self._carry_on(session_id, watch).result()
@@ -125,16 +143,15 @@ class Sessions:
     async def wake(self, session_id: UUID) -> None:
         """Somebody has decided what a session was waiting for: it goes on."""
         if await self._repository.wake(session_id):
-            run = self._runs.get(session_id)
-            if run and run.task:  # it has stopped for the answer, and has still to end
-                run.task.add_done_callback(lambda _: self.submit(session_id))
-            else:
-                self.submit(session_id)
+            await self._queue.put_back([session_id])
 
     async def find_left_behind(self) -> list[UUID]:
-        """Sessions that nobody runs and that have not ended, of all workspaces, while they were looked for either."""
+        """Sessions that were begun, that nobody runs and that have not ended, of all workspaces; of those a worker
+        has taken, when it has not begun in the time of a lease."""
+        taken = await self._queue.find_taken()
+        long_ago = [session_id for session_id, ago in taken.items() if ago > self._lease_seconds]
         mine = {*self._runs, *self._journal.unstored}
-        found = await self._repository.find_left_behind(self._clock.now(), AT_MOST_LEFT_BEHIND)
+        found = await self._repository.find_left_behind(self._clock.now(), AT_MOST_LEFT_BEHIND, long_ago)
         return [session_id for session_id in found if session_id not in mine and session_id not in self]
 
     async def find_interrupted(self, workspace: str) -> list[ResearchSession]:
@@ -163,13 +180,15 @@ class Sessions:
             await self._journal.end(run, SessionCancelled(session_id))
 
     async def outcome(self, session_id: UUID, workspace: str) -> ResearchResult:
-        """The answer of a session, when it has one; one that was left behind is run on here."""
+        """The answer of a session, when it has one; one that was begun and left behind is run on here."""
         while not (session := await self._repository.require_session(session_id, workspace)).ended:
             if session.status == "waiting":
                 await self._require_answered(session)
+                await self.wake(session_id)
             if session_id not in self and self.closing:
                 raise SessionInterrupted(session_id)
-            self.submit(session_id)
+            if session.status == "running" and session_id not in self:
+                await self._set_about(session_id)
             if (run := self._runs.get(session_id)) and run.task:
                 await asyncio.wait({run.task}, timeout=LOOK_AGAIN)
             ended = (await self._repository.require_session(session_id, workspace)).ended
@@ -182,18 +201,15 @@ class Sessions:
         history = SessionHistory(self._repository, self._currency)
         return _require_answer(await history.result(session_id, workspace))
 
-    async def look_after(self, seconds: float) -> None:
-        """Go on with whatever is left behind, now and from time to time, until the desk closes."""
-        while True:
-            try:
-                await self._policy.upkeep()
-                for session_id in await self.find_left_behind():
-                    logger.info("session taken up again", session_id=str(session_id))
-                    self.submit(session_id)
-            except AppError as e:  # the store may be back next time
-                logger.warning("no look at what was left behind", error=str(e))
-            if await passed(self._closed, seconds):
-                return
+    async def look_after(self) -> None:
+        """Put back into the queue whatever is left behind."""
+        try:
+            await self._policy.upkeep()
+            if left := await self.find_left_behind():
+                logger.info("sessions taken up again", session_ids=[str(session_id) for session_id in left])
+                await self._queue.put_back(left)
+        except AppError as e:  # the store may be back next time
+            logger.warning("no look at what was left behind", error=str(e))
 
     def close_doors(self) -> None:
         """Take on nothing more."""
@@ -202,6 +218,10 @@ class Sessions:
     @property
     def closing(self) -> bool:
         return self._closed.is_set()
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._runs)
 
     @property
     def waiting(self) -> int:
@@ -249,6 +269,13 @@ class Sessions:
 
         return self._begin(run, work())
 
+    async def _set_about(self, session_id: UUID) -> None:
+        """Work on it with nobody waiting: who hears of it may hang up."""
+        task = asyncio.create_task(self.work_on(session_id))
+        self._unattended.add(task)
+        task.add_done_callback(self._unattended.discard)
+        await asyncio.sleep(0)  # until it is among the runs
+
     async def _run(self, run: Run) -> ResearchResult:
         try:
             return _require_answer(await self._journal.keep(run, self._research(run)))
@@ -258,10 +285,9 @@ class Sessions:
             raise
 
     async def _require_answered(self, session: ResearchSession) -> None:
-        """Wake a session whose answer is there, but could not be told. Raises `SessionWaiting` for any other."""
+        """The answer may be there, and could not be told. Raises `SessionWaiting` where there is none."""
         if needed := await self._policy.waits_for(session.id, session.workspace_id):
             raise SessionWaiting(session.id, needed)
-        await self._repository.wake(session.id)
 
     async def _research(self, run: Run) -> ResearchResult:
         with ExitStack() as suspicion:
@@ -329,16 +355,6 @@ async def _stop(runs: list[Run], reason: Reason) -> None:
         run.stop(reason)
     if tasks := [run.task for run in runs if run.task]:
         await asyncio.wait(tasks, timeout=10)
-
-
-async def _log_end(run: Run) -> None:
-    """For a run nobody waits for: how it ended is in the record, and in the log."""
-    try:
-        await run.result()
-    except AppError as e:
-        logger.info("session ended without an answer", session_id=str(run.session_id), error=str(e))
-    except Exception:  # bulkhead: nobody waits for this run; its session says that it failed
-        logger.error("session failed", session_id=str(run.session_id), exc_info=True)
 
 
 def _require_answer(result: ResearchResult) -> ResearchResult:

@@ -1,7 +1,7 @@
 """Sessions, nodes, events and leases in SQL. Rows and models share their field names, so there is nothing to map."""
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -116,6 +116,7 @@ class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
         lease: Lease | None = None,
         key: IdempotencyKey | None = None,
         at_leisure: bool = False,
+        along: Callable[[Any], None] | None = None,
     ) -> None:
         row = _row(session)
         if lease is not None:
@@ -126,7 +127,7 @@ class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
         beside = [*reused, *_event_records(session.id, events)]
         try:
             await self._trail.append(
-                SESSION, row, session_id=session.id, beside=beside, at_leisure=at_leisure
+                SESSION, row, session_id=session.id, beside=beside, at_leisure=at_leisure, along=along
             )
         except Unavailable as e:
             if key is not None and isinstance(e.__cause__, IntegrityError):
@@ -230,8 +231,9 @@ class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
             rows = await db.scalars(by_start)
             return [NodeExecution.model_validate(row, from_attributes=True) for row in rows]
 
-    async def find_left_behind(self, now: datetime, at_most: int) -> list[UUID]:
-        oldest_first = select(ROW.id).where(self.free(now)).order_by(ROW.created_at).limit(at_most)
+    async def find_left_behind(self, now: datetime, at_most: int, taken: Collection[UUID] = ()) -> list[UUID]:
+        begun = (ROW.lease_token > 0) | ROW.id.in_(taken)
+        oldest_first = select(ROW.id).where(self.free(now), begun).order_by(ROW.created_at).limit(at_most)
         async with transaction(self._database.session) as db:
             return list(await db.scalars(oldest_first))
 

@@ -1,6 +1,6 @@
 """Where sessions are kept with their nodes and events, who runs them, and what others wrote down meanwhile."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NoReturn
 from uuid import UUID
@@ -47,10 +47,12 @@ class IResearchSessionRepository(Leases):
         lease: Lease | None = None,
         key: IdempotencyKey | None = None,
         at_leisure: bool = False,
+        along: Callable[[Any], None] | None = None,
     ) -> None:
         """Store a new session, with the `nodes` it reuses. Raises `KeyTaken` when `key` has a session already.
 
-        `at_leisure`: nobody waits for it yet, so it may wait a moment for others that are stored along.
+        `at_leisure`: nobody waits for it yet, so it may wait a moment for others that are stored along. `along` is
+        done on the same connection, and committed with it.
         """
         if not at_leisure:
             refuse()
@@ -112,8 +114,8 @@ class IResearchSessionRepository(Leases):
     async def release(self, owner: str, now: datetime) -> None:
         return
 
-    async def find_left_behind(self, now: datetime, at_most: int) -> list[UUID]:
-        """Sessions that have not ended and that nobody holds, oldest first."""
+    async def find_left_behind(self, now: datetime, at_most: int, taken: Collection[UUID] = ()) -> list[UUID]:
+        """Sessions that somebody has begun, or `taken`, that have not ended and that nobody holds, oldest first."""
         return []
 
     async def begin(self, session_id: UUID, token: int) -> None:

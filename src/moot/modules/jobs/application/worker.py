@@ -1,0 +1,66 @@
+"""A worker: it runs what waits in the queue, and puts back what others have left behind."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+from uuid import UUID
+
+import structlog
+
+from moot.modules.coordinator.application.sessions import Sessions
+from moot.shared.domain.errors import AppError
+from moot.shared.domain.leases import passed
+
+logger = structlog.get_logger(__name__)
+
+LOOKS_PER_LEASE = 4
+"""How often a worker looks for what others left behind, in the time they have to be silent."""
+
+
+class Taking(Protocol):
+    """What a worker needs of the engine."""
+
+    async def work(self, run: Callable[[UUID], Awaitable[None]], *, worker: str, at_once: int) -> None: ...
+    async def rest(self, grace: float, *, busy: bool) -> None: ...
+
+
+class Worker:
+    """It starts as soon as there is a database to work with, and goes when what it runs has ended."""
+
+    def __init__(
+        self, engine: Taking, sessions: Sessions, *, name: str, at_once: int, lease_seconds: float
+    ) -> None:
+        self.name, self._engine, self._sessions = name, engine, sessions
+        self._at_once, self._seconds = at_once, lease_seconds / LOOKS_PER_LEASE
+        self._stopping = asyncio.Event()
+        self._life: asyncio.Task[None] | None = None
+        self.working = False
+
+    def start(self) -> None:
+        if self._life is None:
+            self._life = asyncio.create_task(self._live())
+
+    async def stop(self, *, grace: float = 0.0) -> None:
+        """Take nothing more; what runs may come to its end for so long, and the rest goes back into the queue."""
+        self._stopping.set()
+        self.working = False
+        if self._life is None:
+            return
+        resting = asyncio.create_task(self._engine.rest(grace, busy=self._sessions.busy))
+        await self._sessions.close(grace=grace)
+        await resting
+        await self._life
+
+    async def _live(self) -> None:
+        while not self.working:
+            try:
+                await self._engine.work(self._sessions.work_on, worker=self.name, at_once=self._at_once)
+                self.working = True
+            except AppError as e:  # the store may be there a moment later
+                logger.warning("worker not at work yet", error=str(e))
+            if await passed(self._stopping, 0.0 if self.working else self._seconds):
+                return
+        while True:
+            await self._sessions.look_after()
+            if await passed(self._stopping, self._seconds):
+                return

@@ -1,0 +1,176 @@
+"""The engine is DBOS: what waits, who takes it, and when. All that Moot knows of DBOS is in this file.
+
+DBOS has no eye for a worker that died and no fence against one that comes back: sessions have leases for that. It
+takes half a second to load, which only those pay who queue something.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable, Collection, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from time import time
+from typing import TYPE_CHECKING, Any, cast
+from uuid import UUID
+
+from moot.modules.coordinator.domain.ports.session_queue import Haste, SessionQueue
+from moot.shared.infrastructure.database import Database
+from moot.shared.infrastructure.transactions import store_errors
+
+if TYPE_CHECKING:
+    from dbos import DBOSClient, EnqueueOptions
+
+NAME = "moot"
+VERSION = "journal-1"
+"""Of what a worker must understand to go on with a session: changed with the format of the journal, and only then."""
+QUEUES: dict[Haste, str] = {"interactive": "sessions", "batch": "batch"}
+WORKFLOW = "session"
+POLLING = 0.25
+LEEWAY = 15
+"""Seconds for what was interrupted to say so."""
+ENDED = ("SUCCESS", "ERROR")
+
+Run = Callable[[UUID], Awaitable[None]]
+
+
+class Engine(SessionQueue):
+    """One door for those who put sessions into the queue, and for the one worker a process may have."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._client: DBOSClient | None = None
+        self._opening = asyncio.Lock()
+        self._works = False
+
+    async def open(self) -> None:
+        async with self._opening:
+            if self._client is None:
+                self._client = await asyncio.to_thread(self._connect)
+
+    def _connect(self) -> DBOSClient:
+        """The tables are the engine's own; where they are missing they are made, as those of a fresh file are."""
+        from dbos import DBOS, DBOSClient, DBOSPortableJSONSerializer  # noqa: PLC0415
+
+        with _engine_errors():
+            DBOS.migrate(self._database.plain_url)
+            return DBOSClient(
+                system_database_url=self._database.plain_url,
+                serializer=DBOSPortableJSONSerializer(),
+                application_name=NAME,
+                lazy=True,
+                retry_connection_errors=False,
+            )
+
+    def put(self, db: Any, session_id: UUID, haste: Haste) -> None:
+        assert self._client is not None, "open() comes first"
+        self._client.enqueue_in_transaction(db, _job(session_id, haste), str(session_id))
+
+    async def put_back(self, session_ids: Collection[UUID]) -> None:
+        await self.open()
+        assert self._client is not None
+        ids = [str(session_id) for session_id in session_ids]
+        with _engine_errors():
+            found = await self._client.list_workflows_async(
+                workflow_ids=ids, load_input=False, load_output=False
+            )
+            known = {job.workflow_id: job for job in found}
+            for new in set(ids) - known.keys():
+                await self._client.enqueue_async(_job(UUID(new), "interactive"), new)
+            for job in known.values():
+                queue = job.queue_name or QUEUES["interactive"]
+                if job.status in ENDED:
+                    await self._client.rewind_workflow_async(job.workflow_id, queue_name=queue)
+                else:
+                    await self._client.resume_workflows_async([job.workflow_id], queue_name=queue)
+
+    async def find_taken(self) -> dict[UUID, float]:
+        await self.open()
+        assert self._client is not None
+        with _engine_errors():
+            taken = await self._client.list_workflows_async(
+                status="PENDING", name=WORKFLOW, load_input=False, load_output=False
+            )
+        now = time()
+        return {UUID(job.workflow_id): now - (job.dequeued_at or 0) / 1000 for job in taken}
+
+    async def work(self, run: Run, *, worker: str, at_once: int) -> None:
+        """Take sessions from the queue from now on, on this loop, so many at once of those somebody waits for.
+
+        There is one worker in a process. Raises `Unavailable`, also where another desk has it.
+        """
+        from dbos import DBOS, DBOSPortableJSONSerializer  # noqa: PLC0415
+
+        await self.open()
+
+        async def session(session_id: str) -> None:
+            await step(session_id)
+
+        async def run_session(session_id: str) -> None:
+            await run(UUID(session_id))
+
+        config: dict[str, Any] = {
+            "name": NAME,
+            "system_database_url": self._database.plain_url,
+            "executor_id": worker,
+            "application_version": VERSION,
+            "serializer": DBOSPortableJSONSerializer(),
+            "use_listen_notify": False,
+            "run_migrations": False,
+            "log_level": "ERROR",
+            "console_log_level": "ERROR",
+        }
+        with _engine_errors():
+            DBOS(config=cast(Any, config))
+            step = DBOS.step(name="run")(run_session)
+            DBOS.workflow(name=WORKFLOW, max_recovery_attempts=None)(session)
+            DBOS.launch()
+            self._works = True
+            for haste, queue in QUEUES.items():
+                most = at_once if haste == "interactive" else max(1, at_once - 1)
+                await DBOS.register_queue_async(
+                    queue,
+                    worker_concurrency=most,
+                    polling_interval_sec=POLLING,
+                    on_conflict="always_update",
+                )
+
+    async def rest(self, grace: float, *, busy: bool) -> None:
+        """Take nothing more, and return when what runs has ended; its owner sees to that within `grace`."""
+        from dbos import DBOS  # noqa: PLC0415
+
+        if self._works:
+            self._works = False
+            ended_within = math.ceil(grace) + LEEWAY if busy else 0
+            end = partial(DBOS.destroy, destroy_registry=True, workflow_completion_timeout_sec=ended_within)
+            await asyncio.to_thread(end)
+            asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor())  # DBOS took its own away
+
+    async def close(self) -> None:
+        await self.rest(0.0, busy=False)
+        if self._client is not None:
+            await asyncio.to_thread(self._client.destroy)
+            self._client = None
+
+
+def _job(session_id: UUID, haste: Haste) -> EnqueueOptions:
+    return {
+        "workflow_name": WORKFLOW,
+        "queue_name": QUEUES[haste],
+        "workflow_id": str(session_id),
+        "app_version": VERSION,
+    }
+
+
+@contextmanager
+def _engine_errors() -> Iterator[None]:
+    """As the store's own: whoever asks can only try again."""
+    from dbos import error  # noqa: PLC0415
+
+    with store_errors():
+        try:
+            yield
+        except error.DBOSException as e:
+            raise OSError(str(e)) from e
