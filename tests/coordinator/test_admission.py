@@ -93,13 +93,13 @@ async def test_what_was_accepted_before_is_never_refused() -> None:
     await store.save_session(accepted := a_session(status="queued", retry_count=1, experts=[MACRO]))
     first = doors.enter(0)
     await settled()
-    doors.sessions.submit(accepted.id)
+    working = asyncio.create_task(doors.sessions.work_on(accepted.id))
     await settled()
     assert doors.running == [0]
     await doors.leave(0)
     assert doors.running == [0, 1]
     await doors.leave(1)
-    await first
+    await asyncio.gather(first, working)
 
 
 async def test_whoever_gives_up_waiting_leaves_no_trace() -> None:

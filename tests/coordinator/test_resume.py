@@ -53,6 +53,7 @@ from tests.fakes.coordinator import (
     FakeJudge,
     FakeResearch,
 )
+from tests.fakes.queue import OwnQueue
 
 WORKSPACE = "default"
 ALL = list(ExpertType)
@@ -159,9 +160,11 @@ class Process:
         self.repository = Silent(self.trail)
         layers = NodeLayers(repository=self.repository, clock=clock, policy=policy)
         engine = LangGraphResearchOrchestrator(self.research, self.debate, self.judge, layers=layers)
-        self.sessions = Sessions(
+        self.queue = OwnQueue()
+        self.sessions = self.queue.sessions = Sessions(
             engine,
             repository=self.repository,
+            queue=self.queue,
             clock=clock,
             lease_seconds=60,
             policy=policy,
@@ -513,10 +516,9 @@ class TestResuming:
         session_id = await Process(database, hours, research).die_at(stop)
         later(hours)
         second = Process(database, hours)
-        looking = asyncio.create_task(second.sessions.look_after(0.05))
-        outcome = await asyncio.wait_for(second.sessions.outcome(session_id, WORKSPACE), PATIENCE)
-        second.sessions.close_doors()
-        await looking
+        await second.sessions.look_after()
+        await asyncio.wait(second.queue.working)
+        outcome = await second.sessions.outcome(session_id, WORKSPACE)
         assert (outcome.verdict_status, second.research.asked) == ("judged", {MACRO})
 
     async def test_of_one_that_should_be_cancelled_cancels_it(self, database: Database, hours) -> None:

@@ -58,7 +58,7 @@ async def the_session(desk: Desk) -> UUID:
 async def rest(desk: Desk) -> None:
     """Until nothing runs there that nobody waits for."""
     await settle()
-    while going_on := desk.sessions._unattended:
+    while going_on := desk.queue.working:
         await asyncio.wait(going_on, timeout=PATIENCE)
 
 
@@ -136,6 +136,7 @@ async def test_of_two_that_are_woken_one_goes_on_and_the_other_ends_quietly(data
 
     async def look_after() -> None:
         (found,) = await other.sessions.find_left_behind()
+        await other.sessions.work_on(found)
         ended.append(await other.sessions.outcome(found, WORKSPACE))
 
     ended: list[Any] = []

@@ -117,6 +117,10 @@ class Sessions:
 
         Who holds it already, or ended it, is left alone. What this process has no time left for goes back.
         """
+        if (
+            run := self._runs.get(session_id)
+        ) and run.task:  # it has still to end, as one has that was just woken
+            await asyncio.wait([run.task])
         if session_id in self:
             return
         try:

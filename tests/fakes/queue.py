@@ -1,0 +1,36 @@
+"""A queue whose worker is the process itself, for tests of the door; the engine has tests of its own."""
+
+import asyncio
+from collections.abc import Collection
+from typing import Any
+from uuid import UUID
+
+from moot.modules.coordinator.application.sessions import Sessions
+from moot.modules.coordinator.domain.ports.session_queue import Haste, SessionQueue
+
+
+class OwnQueue(SessionQueue):
+    """What is put back is worked on at once, what is put waits for `work_off`."""
+
+    def __init__(self) -> None:
+        self.sessions: Sessions | None = None
+        self.waiting: list[UUID] = []
+        self.working: set[asyncio.Task[None]] = set()
+
+    async def open(self) -> None:
+        return
+
+    def put(self, db: Any, session_id: UUID, haste: Haste) -> None:
+        self.waiting.append(session_id)
+
+    async def put_back(self, session_ids: Collection[UUID]) -> None:
+        assert self.sessions is not None
+        for session_id in session_ids:
+            task = asyncio.create_task(self.sessions.work_on(session_id))
+            self.working.add(task)
+            task.add_done_callback(self.working.discard)
+        await asyncio.sleep(0)  # until they are among the runs
+
+    async def work_off(self) -> None:
+        taken, self.waiting = self.waiting, []
+        await self.put_back(taken)
