@@ -33,6 +33,9 @@ WHOLE_DESK = ["entry", "intake"]
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+# A desk of a test takes nothing from the queue unless the test is about that: an engine takes a while to start.
+os.environ["MOOT_WORKER"] = "off"
+
 # How long an example takes says how busy the machine is, and nothing about the code.
 hypothesis.settings.register_profile(
     "moot", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]

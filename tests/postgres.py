@@ -103,6 +103,8 @@ class Postgres:
                 return False
             added = [f"DROP TABLE {name} CASCADE" for name in found.keys() - self._shape.keys()]
             deleted = [f"DELETE FROM {name}" for name in self._shape if name != VERSION]
+            if await connection.fetchval("SELECT to_regclass('dbos.workflow_status')"):
+                await connection.execute("DELETE FROM dbos.workflow_status; DELETE FROM dbos.queues")
             await connection.execute(";".join(["SET session_replication_role = replica", *added, *deleted]))
             return True
         finally:

@@ -154,6 +154,9 @@ class Moot(Desk):
             clock=self._clock,
             settings=self.settings,
             queue=self.jobs.engine if self.jobs else None,
+            lease_clock=self.database.clock
+            if self.database and isinstance(self._clock, SystemClock)
+            else None,
         )
 
     @cached_property

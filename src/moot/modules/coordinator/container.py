@@ -85,6 +85,7 @@ class CoordinatorContainer:
         clock: Clock,
         settings: Settings,
         queue: SessionQueue | None = None,
+        lease_clock: Clock | None = None,
     ) -> None:
         llm, external = llm_platform.llm_call_logs(), llm_platform.external_call_logs()
         self._repository = IResearchSessionRepository()
@@ -92,6 +93,7 @@ class CoordinatorContainer:
             self._repository = SqlSessionRecord(trail, llm, external, llm_platform.close_calls_of)
         self._trail, self._find_neighbours = trail, neighbours
         self._clock, self._settings, self._queue = clock, settings, queue
+        self._lease_clock = lease_clock
 
     @cached_property
     def sessions(self) -> Sessions:
@@ -100,6 +102,7 @@ class CoordinatorContainer:
             repository=self._repository,
             queue=self._queue,
             clock=self._clock,
+            lease_clock=self._lease_clock,
             currency=self._settings.currency,
             lease_seconds=self._settings.lease_seconds,
             at_once=self._settings.max_sessions,

@@ -8,14 +8,15 @@ import sqlite3
 from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import Any, cast
 
 import aiosqlite
 from pydantic_core import to_json
-from sqlalchemy import URL, Engine, create_engine, event, inspect, make_url, text
+from sqlalchemy import URL, Engine, create_engine, event, func, inspect, make_url, select, text
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.ext.asyncio import (
@@ -27,6 +28,7 @@ from sqlalchemy.ext.asyncio import (
 )
 from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 
+from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.domain.texts import SAY
 from moot.shared.infrastructure import migrations
@@ -40,6 +42,7 @@ DRIVERS = {
 LIBPQ_NAMES = {"sslmode": "ssl"}
 """Options of a URL as other clients spell them, and as asyncpg does."""
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 BUSY_SECONDS = 30
 """On a busy machine another process may take its time, and nobody is to fail for it."""
 SQLITE_PRAGMAS = {
@@ -72,6 +75,7 @@ class Database:
         self._engine = _open(self._url, SQLITE_PRAGMAS, **POOLS[self._backend])
         self._sessions = async_sessionmaker(self._engine, expire_on_commit=False)
         self._writer = _OneWriter(self._url) if self._backend == "sqlite" else None
+        self.clock = StoreClock()
         self._closed = False
         self._connections: set[Any] = set()
         event.listen(self._engine.sync_engine, "connect", self._keep_note)
@@ -104,6 +108,8 @@ class Database:
 
     async def prepare(self) -> None:
         """Make ready for use: an SQLite file is migrated; PostgreSQL must have been, by `moot db upgrade`."""
+        if self._backend == "postgresql":
+            self.clock.set(await self._tell_time())
         current = await self.current()
         if current == self.head():
             return
@@ -136,6 +142,10 @@ class Database:
     def head(self) -> str:
         """The revision this version of Moot needs."""
         return migrations.revisions()[-1]
+
+    async def _tell_time(self) -> datetime:
+        async with self._connect() as connection:
+            return cast(datetime, await connection.scalar(select(func.clock_timestamp())))
 
     async def size(self) -> int:
         """In bytes, on SQLite with the log of what is not in the file yet."""
@@ -183,6 +193,26 @@ class Database:
     def _refuse_newer(self, current: str | None) -> None:
         if current is not None and current not in migrations.revisions():
             raise Unavailable(SAY("database.newer", current=current, head=self.head()), code="DATABASE_NEWER")
+
+
+class StoreClock(Clock):
+    """The database's time, for all who share it from machines whose clocks differ; SQLite's is this machine's.
+
+    It is asked once and goes on from there: no clock that somebody sets moves it.
+    """
+
+    def __init__(self) -> None:
+        self._ahead: timedelta | None = None
+
+    def set(self, now: datetime) -> None:
+        self._ahead = now - _since_boot()
+
+    def now(self) -> datetime:
+        return datetime.now(UTC) if self._ahead is None else _since_boot() + self._ahead
+
+
+def _since_boot() -> datetime:
+    return EPOCH + timedelta(seconds=monotonic())
 
 
 class _OneWriter:

@@ -164,9 +164,8 @@ class Journal:
     The sessions in `unstored` have ended, and nobody should take them for unfinished until that is stored.
     """
 
-    def __init__(self, repository: IResearchSessionRepository, clock: Clock, lease_seconds: float) -> None:
-        self.repository, self.clock = repository, clock
-        self.held = LeaseHolder(repository, clock, lease_seconds)
+    def __init__(self, repository: IResearchSessionRepository, clock: Clock, held: LeaseHolder) -> None:
+        self.repository, self.clock, self.held = repository, clock, held
         self.unstored: dict[UUID, asyncio.Task[None]] = {}
         self._closing = asyncio.Event()
 

@@ -31,7 +31,7 @@ from moot.shared.domain.validation import Strict, refuse
 __all__ = ["NodeExecution", "ResearchSession", "SessionEvent", "SessionFilter", "SessionPage"]
 
 
-LOOK_AGAIN = 1.0
+LOOK_AGAIN = 0.3
 """Seconds until a session that runs in another process is looked at again."""
 
 Progress = Literal["waiting", "running", "retrying", "success", "failed", "skipped"]

@@ -5,7 +5,7 @@ Of those somebody waits for it takes on so many at once, so many that wait, and 
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from typing import Any
 from uuid import UUID
 
@@ -35,6 +35,7 @@ from moot.modules.coordinator.domain.ports.research_session_repository import IR
 from moot.modules.coordinator.domain.ports.session_queue import Haste, SessionQueue
 from moot.shared.domain.clock import Clock, SystemClock
 from moot.shared.domain.errors import AppError
+from moot.shared.domain.leases import LeaseHolder
 
 logger = structlog.get_logger(__name__)
 
@@ -58,6 +59,7 @@ class Sessions:
         repository: IResearchSessionRepository | None = None,
         queue: SessionQueue | None = None,
         clock: Clock | None = None,
+        lease_clock: Clock | None = None,
         currency: str = "",
         lease_seconds: float = 15.0,
         at_once: int = 256,
@@ -67,12 +69,12 @@ class Sessions:
         self._orchestrator, self._currency = orchestrator, currency
         self._repository, self._queue = repository or IResearchSessionRepository(), queue or SessionQueue()
         self._clock, self._policy = clock or SystemClock(), policy or NodePolicy()
-        self._journal, self._lease_seconds = (
-            Journal(self._repository, self._clock, lease_seconds),
-            lease_seconds,
-        )
+        self._lease_clock, self._lease_seconds = lease_clock or self._clock, lease_seconds
+        held = LeaseHolder(self._repository, self._lease_clock, lease_seconds)
+        self._journal = Journal(self._repository, self._clock, held)
         self._runs: dict[UUID, Run] = {}
         self._unattended: set[asyncio.Task[None]] = set()
+        self._unfinished: list[UUID] = []
         self._slots, self._starting = asyncio.Semaphore(at_once), asyncio.Semaphore(STARTING)
         self._suspects = asyncio.Semaphore(1)
         self._at_once, self._most = at_once, at_once + waiting
@@ -115,7 +117,7 @@ class Sessions:
     async def work_on(self, session_id: UUID) -> None:
         """Run a session from the queue to its end; how that was is in its record, and in the log.
 
-        Who holds it already, or ended it, is left alone. What this process has no time left for goes back.
+        Who holds it already, or ended it, is left alone. What this process has no time left for is for others.
         """
         if (
             run := self._runs.get(session_id)
@@ -126,7 +128,7 @@ class Sessions:
         try:
             await self._carry_on(session_id).result()
         except (DeskClosing, SessionInterrupted):
-            await self._queue.put_back([session_id])
+            self._unfinished.append(session_id)
         except AppError as e:
             logger.info("session ended without an answer", session_id=str(session_id), error=str(e))
         except Exception:  # bulkhead: nobody waits for this run; its session says that it failed
@@ -155,7 +157,9 @@ class Sessions:
         taken = await self._queue.find_taken()
         long_ago = [session_id for session_id, ago in taken.items() if ago > self._lease_seconds]
         mine = {*self._runs, *self._journal.unstored}
-        found = await self._repository.find_left_behind(self._clock.now(), AT_MOST_LEFT_BEHIND, long_ago)
+        found = await self._repository.find_left_behind(
+            self._lease_clock.now(), AT_MOST_LEFT_BEHIND, long_ago
+        )
         return [session_id for session_id in found if session_id not in mine and session_id not in self]
 
     async def find_interrupted(self, workspace: str) -> list[ResearchSession]:
@@ -214,6 +218,11 @@ class Sessions:
                 await self._queue.put_back(left)
         except AppError as e:  # the store may be back next time
             logger.warning("no look at what was left behind", error=str(e))
+
+    async def hand_over(self) -> None:
+        """Put back what a worker took and this process had no time for; the next look at what is left finds it too."""
+        with suppress(AppError):
+            await self._queue.put_back(self._unfinished)
 
     def close_doors(self) -> None:
         """Take on nothing more."""

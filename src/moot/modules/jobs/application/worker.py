@@ -49,6 +49,7 @@ class Worker:
         resting = asyncio.create_task(self._engine.rest(grace, busy=self._sessions.busy))
         await self._sessions.close(grace=grace)
         await resting
+        await self._sessions.hand_over()
         await self._life
 
     async def _live(self) -> None:

@@ -10,13 +10,14 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from functools import partial
-from time import time
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 from uuid import UUID
 
 from moot.modules.coordinator.domain.ports.session_queue import Haste, SessionQueue
+from moot.shared.domain.errors import Unavailable
+from moot.shared.domain.texts import SAY
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.transactions import store_errors
 
@@ -39,11 +40,13 @@ Run = Callable[[UUID], Awaitable[None]]
 class Engine(SessionQueue):
     """One door for those who put sessions into the queue, and for the one worker a process may have."""
 
+    at_work: ClassVar[Engine | None] = None
+    """DBOS is one to a process."""
+
     def __init__(self, database: Database) -> None:
         self._database = database
         self._client: DBOSClient | None = None
         self._opening = asyncio.Lock()
-        self._works = False
 
     async def open(self) -> None:
         async with self._opening:
@@ -69,6 +72,8 @@ class Engine(SessionQueue):
         self._client.enqueue_in_transaction(db, _job(session_id, haste), str(session_id))
 
     async def put_back(self, session_ids: Collection[UUID]) -> None:
+        if not session_ids:
+            return
         await self.open()
         assert self._client is not None
         ids = [str(session_id) for session_id in session_ids]
@@ -93,7 +98,7 @@ class Engine(SessionQueue):
             taken = await self._client.list_workflows_async(
                 status="PENDING", name=WORKFLOW, load_input=False, load_output=False
             )
-        now = time()
+        now = self._database.clock.now().timestamp()
         return {UUID(job.workflow_id): now - (job.dequeued_at or 0) / 1000 for job in taken}
 
     async def work(self, run: Run, *, worker: str, at_once: int) -> None:
@@ -104,6 +109,11 @@ class Engine(SessionQueue):
         from dbos import DBOS, DBOSPortableJSONSerializer  # noqa: PLC0415
 
         await self.open()
+        if Engine.at_work is not None:
+            raise Unavailable(
+                SAY("database.store_failed", reason="another desk of this process has a worker")
+            )
+        Engine.at_work = self
 
         async def session(session_id: str) -> None:
             await step(session_id)
@@ -122,31 +132,39 @@ class Engine(SessionQueue):
             "log_level": "ERROR",
             "console_log_level": "ERROR",
         }
-        with _engine_errors():
-            DBOS(config=cast(Any, config))
-            step = DBOS.step(name="run")(run_session)
-            DBOS.workflow(name=WORKFLOW, max_recovery_attempts=None)(session)
-            DBOS.launch()
-            self._works = True
-            for haste, queue in QUEUES.items():
-                most = at_once if haste == "interactive" else max(1, at_once - 1)
-                await DBOS.register_queue_async(
-                    queue,
-                    worker_concurrency=most,
-                    polling_interval_sec=POLLING,
-                    on_conflict="always_update",
-                )
+        async with AsyncExitStack() as failing:
+            failing.push_async_callback(self.rest, 0.0, busy=False)
+            with _engine_errors():
+                DBOS(config=cast(Any, config))
+                step = DBOS.step(name="run")(run_session)
+                DBOS.workflow(name=WORKFLOW, max_recovery_attempts=None)(session)
+                DBOS.launch()
+                await self._open_queues(at_once)
+            failing.pop_all()
+
+    async def _open_queues(self, at_once: int) -> None:
+        """A batch never has all places of a worker: one is kept for what somebody waits for."""
+        from dbos import DBOS  # noqa: PLC0415
+
+        for haste, queue in QUEUES.items():
+            most = at_once if haste == "interactive" else max(1, at_once - 1)
+            await DBOS.register_queue_async(
+                queue,
+                worker_concurrency=most,
+                polling_interval_sec=POLLING,
+                on_conflict="always_update",
+            )
 
     async def rest(self, grace: float, *, busy: bool) -> None:
         """Take nothing more, and return when what runs has ended; its owner sees to that within `grace`."""
-        from dbos import DBOS  # noqa: PLC0415
+        if Engine.at_work is self:
+            from dbos import DBOS  # noqa: PLC0415
 
-        if self._works:
-            self._works = False
             ended_within = math.ceil(grace) + LEEWAY if busy else 0
             end = partial(DBOS.destroy, destroy_registry=True, workflow_completion_timeout_sec=ended_within)
             await asyncio.to_thread(end)
             asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor())  # DBOS took its own away
+            Engine.at_work = None
 
     async def close(self) -> None:
         await self.rest(0.0, busy=False)

@@ -1,0 +1,140 @@
+"""Sessions in the queue: stored with their jobs or not at all, run by a worker, put back when it is gone."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from sqlalchemy import text
+
+from moot.desk import Moot
+from moot.modules.jobs.infrastructure.engine import Engine
+from moot.shared.domain.errors import Unavailable
+from moot.shared.infrastructure.database import Database
+from moot.shared.infrastructure.settings import Settings
+from tests.fakes.clock import PATIENCE
+
+ASKED: dict[str, Any] = {
+    "symbol": "900001.DEMO",
+    "experts": ["macro_intelligence"],
+    "skip_debate": True,
+    "locale": "en-US",
+}
+
+
+@pytest.fixture
+def settings(home: Path, database: Database) -> Settings:
+    return Settings(home=home, database_url=database.safe_url, log_level="error", lease_seconds=1)
+
+
+@pytest.fixture
+async def desk(settings: Settings) -> AsyncIterator[Moot]:
+    """Which takes nothing from the queue itself."""
+    async with Moot(settings) as desk:
+        yield desk
+
+
+def working(settings: Settings) -> Moot:
+    return Moot(settings.model_copy(update={"worker": True}))
+
+
+async def ended(desk: Moot, session_id: UUID) -> str:
+    async with asyncio.timeout(PATIENCE):
+        async for _ in desk.events(session_id):
+            pass
+    return (await desk.session(session_id)).status
+
+
+async def jobs(desk: Moot) -> dict[str, str]:
+    assert desk.jobs is not None
+    await desk.jobs.engine.open()
+    client = desk.jobs.engine._client
+    assert client is not None
+    found = await client.list_workflows_async()
+    return {job.workflow_id: job.status for job in found}
+
+
+async def test_what_is_started_waits_for_a_worker_and_is_run_by_it(settings: Settings, desk: Moot) -> None:
+    started = [(await desk.start(**ASKED)).id for _ in range(3)]
+    assert {(await desk.session(session_id)).status for session_id in started} == {"queued"}
+    assert await jobs(desk) == dict.fromkeys(map(str, started), "ENQUEUED")
+    async with working(settings) as worker:
+        worker.work()
+        assert [await ended(desk, session_id) for session_id in started] == ["completed"] * 3
+        assert all([(await desk.verify(session_id)).intact for session_id in started])
+
+
+async def test_a_session_and_its_job_are_stored_together_or_not_at_all(
+    desk: Moot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put: Callable[..., None] = Engine.put
+
+    def put_and_fail(self: Engine, db: Any, session_id: UUID, haste: Any) -> None:
+        put(self, db, session_id, haste)
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(Engine, "put", put_and_fail)
+    with pytest.raises(Unavailable):
+        await desk.start(**ASKED)
+    assert ((await desk.sessions()).total, await jobs(desk)) == (0, {})
+
+
+async def test_what_a_worker_took_and_never_began_is_put_back(
+    settings: Settings, desk: Moot, database: Database
+) -> None:
+    """As when it was killed between the two: the job is its own, the session nobody's."""
+    session_id = (await desk.start(**ASKED)).id
+    schema = "dbos." if "postgres" in database.safe_url else ""
+    lost = f"UPDATE {schema}workflow_status SET status = 'PENDING', executor_id = 'lost', started_at_epoch_ms = 1"
+    await database.write(lambda db: db.execute(text(lost)))
+    assert await jobs(desk) == {str(session_id): "PENDING"}
+    async with working(settings) as worker:
+        worker.work()
+        assert await ended(desk, session_id) == "completed"
+
+
+async def test_what_a_stopping_worker_has_no_time_for_goes_back_and_on(
+    settings: Settings, desk: Moot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, hold = asyncio.Event(), asyncio.Event()
+    first = working(settings)
+    session_id = (await desk.start(**ASKED)).id
+    async with first:
+        engine = await first.coordinator.engine()
+        run = engine.run
+
+        async def wait(request: Any) -> Any:
+            begun.set()
+            await hold.wait()
+            return await run(request)
+
+        monkeypatch.setattr(engine, "run", wait)
+        first.work()
+        await asyncio.wait_for(begun.wait(), PATIENCE)
+    assert await jobs(desk) == {str(session_id): "ENQUEUED"}
+    async with working(settings) as second:
+        second.work()
+        assert await ended(desk, session_id) == "completed"
+
+
+async def test_a_session_run_in_place_that_was_left_behind_gets_a_job(settings: Settings, desk: Moot) -> None:
+    session_id = (await desk.start(**ASKED)).id
+    repository = desk.coordinator._repository
+    now = desk.coordinator.sessions._lease_clock.now()
+    assert desk.jobs is not None and desk.jobs.engine._client is not None
+    await desk.jobs.engine._client.delete_workflow_async(str(session_id))
+    await repository.acquire(session_id, "a process that died", now, now - timedelta(seconds=1))
+    async with working(settings) as worker:
+        worker.work()
+        assert await ended(desk, session_id) == "completed"
+
+
+async def test_one_desk_of_a_process_has_the_worker(settings: Settings, desk: Moot) -> None:
+    async with working(settings) as first, working(settings) as second:
+        assert first.jobs is not None and second.jobs is not None
+        await first.jobs.engine.work(lambda _: asyncio.sleep(0), worker="first", at_once=1)
+        with pytest.raises(Unavailable, match="another desk"):
+            await second.jobs.engine.work(lambda _: asyncio.sleep(0), worker="second", at_once=1)
