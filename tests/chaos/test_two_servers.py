@@ -51,7 +51,7 @@ async def test_sessions_of_servers_that_are_killed_end_like_any_other(
     forge: Forge, home: Path, postgres_database: Database, llm_server: LLMServer, undisturbed: Any
 ) -> None:
     llm_server.default, chance = careful_after(0.1), random.Random(KILLS)
-    settings = settings_of(home, llm_server, postgres_database.safe_url, lease_seconds=1)
+    settings = settings_of(home, llm_server, postgres_database.safe_url, lease_seconds=1, worker=True)
     env = {
         f"MOOT_{name.upper()}": str(value) for name, value in settings.model_dump(exclude_unset=True).items()
     }

@@ -48,7 +48,7 @@ def settings(home, database):
 
 @pytest.fixture
 async def desk(settings):
-    async with serving(settings) as served:
+    async with serving(settings, worker=True) as served:
         yield served
 
 
@@ -210,7 +210,7 @@ async def test_cancelling_breaks_off_model_calls_and_settles_what_was_set_aside(
         budget_day_tokens=10_000_000,
         budget_session_tokens=1_000_000,
     )
-    async with serving(settings) as desk:
+    async with serving(settings, worker=True) as desk:
         session = await desk.start()
         await until(lambda: llm_server.in_flight == 2)
         answer = await desk.cancel(session)
@@ -229,8 +229,8 @@ async def test_cancelling_breaks_off_model_calls_and_settles_what_was_set_aside(
 
 
 async def test_a_queued_session_is_cancelled_before_it_starts(home, database, gate):
-    limited = Settings(home=home, database_url=database.safe_url, log_level="error", max_sessions=1)
-    async with serving(limited) as desk:
+    limited = Settings(home=home, database_url=database.safe_url, log_level="error", worker_sessions=1)
+    async with serving(limited, worker=True) as desk:
         first = await desk.start(question("900001.DEMO"))
         await gate.reached(2)
         second = await desk.start(question("900002.DEMO"))
@@ -258,7 +258,7 @@ async def test_a_session_of_another_process_is_cancelled_when_its_owner_looks_up
 
 
 async def test_a_session_that_nobody_runs_is_cancelled_at_once(settings, gate):
-    async with Moot(settings) as other:
+    async with Moot(settings.model_copy(update={"worker": True})) as other:
         session = str((await other.start("900001.DEMO", [MACRO], skip_debate=True)).id)
         await gate.reached(1)
     async with Moot(settings) as later:

@@ -46,7 +46,7 @@ def settings(home, database):
 
 @pytest.fixture
 async def desk(settings):
-    async with serving(settings) as served:
+    async with serving(settings, worker=True) as served:
         yield served
 
 
@@ -121,10 +121,10 @@ async def test_a_listener_goes_on_where_it_left(desk: Served):
 
 
 async def test_the_stream_is_the_same_after_a_restart(settings):
-    async with serving(settings) as before:
+    async with serving(settings, worker=True) as before:
         session = await before.start(WHOLE)
         first = await before.story(session)
-    async with serving(settings) as after:
+    async with serving(settings, worker=True) as after:
         assert await after.story(session) == first
         assert (await after.story(session, **{"Last-Event-ID": "5"})).endswith(first.partition("id: 6\n")[2])
 
@@ -141,7 +141,7 @@ async def test_trying_again_is_told_with_the_reason(home, llm_server, monkeypatc
     llm_server.script(Status(500, "out of order"), Status(429, "slow down"))
     llm_server.default = careful
     settings = Settings(home=home, log_level="error", llm_base_url=llm_server.url, llm_model="careful-1")
-    async with serving(settings) as desk:
+    async with serving(settings, worker=True) as desk:
         session = await desk.start(question(experts=[MACRO]))
         told = frames(await desk.story(session))
         detail = await desk.detail(session)

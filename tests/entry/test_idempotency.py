@@ -35,7 +35,9 @@ def gate(monkeypatch):
 
 @pytest.fixture
 async def desk(home, database):
-    async with serving(Settings(home=home, database_url=database.safe_url, log_level="error")) as served:
+    async with serving(
+        Settings(home=home, database_url=database.safe_url, log_level="error"), worker=True
+    ) as served:
         yield served
 
 

@@ -74,7 +74,9 @@ async def answering(answer) -> AsyncIterator[str]:
 
 @pytest.fixture
 async def app(home, clock):
-    return create_app(local.Moot(Settings(home=home, log_level="error"), clock=TickingClock(clock.now())))
+    return create_app(
+        local.Moot(Settings(home=home, log_level="error", worker=True), clock=TickingClock(clock.now()))
+    )
 
 
 @pytest.fixture
@@ -198,7 +200,7 @@ def without_time(seen: list[SessionEvent]) -> list[tuple[str, dict[str, Any]]]:
 
 
 async def test_what_waits_can_be_cancelled(home, clock):
-    settings = Settings(home=home, log_level="error", max_sessions=1)
+    settings = Settings(home=home, log_level="error", worker=True, worker_sessions=1)
     app = create_app(local.Moot(settings, clock=TickingClock(clock.now())))
     async with serving(app) as address, RemoteMoot(address, locale="en-US") as desk:
         started = [await desk.start("900001.DEMO") for _ in range(4)]

@@ -220,7 +220,7 @@ class Sessions:
             logger.warning("no look at what was left behind", error=str(e))
 
     async def hand_over(self) -> None:
-        """Put back what a worker took and this process had no time for; the next look at what is left finds it too."""
+        """Put back what a worker took and this process had no time for; the next look at what is left finds it."""
         with suppress(AppError):
             await self._queue.put_back(self._unfinished)
 

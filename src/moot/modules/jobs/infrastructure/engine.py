@@ -12,8 +12,11 @@ from collections.abc import Awaitable, Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, contextmanager
 from functools import partial
+from time import sleep
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 from uuid import UUID
+
+from sqlalchemy.exc import OperationalError
 
 from moot.modules.coordinator.domain.ports.session_queue import Haste, SessionQueue
 from moot.shared.domain.errors import Unavailable
@@ -30,6 +33,7 @@ VERSION = "journal-1"
 QUEUES: dict[Haste, str] = {"interactive": "sessions", "batch": "batch"}
 WORKFLOW = "session"
 POLLING = 0.25
+MIGRATIONS = 5
 LEEWAY = 15
 """Seconds for what was interrupted to say so."""
 ENDED = ("SUCCESS", "ERROR")
@@ -58,7 +62,14 @@ class Engine(SessionQueue):
         from dbos import DBOS, DBOSClient, DBOSPortableJSONSerializer  # noqa: PLC0415
 
         with _engine_errors():
-            DBOS.migrate(self._database.plain_url)
+            for attempt in range(MIGRATIONS):  # of two that begin at once, one finds half of the other's tables
+                try:
+                    DBOS.migrate(self._database.plain_url)
+                    break
+                except OperationalError:
+                    if attempt + 1 == MIGRATIONS:
+                        raise
+                    sleep(1)
             return DBOSClient(
                 system_database_url=self._database.plain_url,
                 serializer=DBOSPortableJSONSerializer(),
