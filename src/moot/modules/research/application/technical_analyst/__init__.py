@@ -3,13 +3,13 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
-from math import copysign
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel
 
 from moot.modules.research.application.expert_service import Answer, ExpertService, refuse_answer
+from moot.modules.research.application.technical_analyst.derived import Derived
 from moot.modules.research.application.technical_analyst.relative_strength import stand_among, stand_beside
 from moot.modules.research.domain.evidence import Confidence, ExpertResult, Snapshot, cite, evidence_of
 from moot.modules.research.domain.facts import COMMON, Case
@@ -33,13 +33,7 @@ PATIENCE = 20.0
 HALF_A_CENT = 0.005 + 1e-9
 STALE_DAYS = 10
 
-BULLISH_PATTERNS = {"golden_cross", "breakout_20d_high", "bullish_engulfing"}
 SIGNALS: Mapping[int, Direction] = {1: "BULLISH", 0: "NEUTRAL", -1: "BEARISH"}
-ASIDE = 0.01
-"""Nearer to its average than this share of it, a price is on neither side."""
-TREND_ADX = 25
-"""From here on, by Wilder, there is a trend."""
-
 SELLING_DAYS, MILLION, COUNT = (
     units.Unit("days", "days", 1),
     units.Unit("million", "CNY", 0),
@@ -55,7 +49,7 @@ Pattern = Literal[
 ]
 
 
-class TechnicalSnapshot(Snapshot):
+class TechnicalSnapshot(Derived, Snapshot):
     """Indicators of adjusted prices on traded days; None where there are too few of them.
 
     `obv_change` is what on-balance volume moved in five days, in per cent of what was traded.
@@ -134,47 +128,6 @@ class TechnicalSnapshot(Snapshot):
     stock_name: str
     analysis_date: date
     days_since_last_trade: Annotated[int, units.DAYS]
-
-    @property
-    def trend(self) -> int | None:
-        """Above (+) or below (-) its 20-day average, 2 where ADX sees a trend that way; 0 on neither side."""
-        if self.adx_value is None or self.plus_di is None or self.minus_di is None or not self.ma20:
-            return None
-        aside = self.current_price / self.ma20 - 1
-        if abs(aside) < ASIDE:
-            return 0
-        agreed = self.adx_value >= TREND_ADX and (self.plus_di - self.minus_di) * aside > 0
-        return int(copysign(2 if agreed else 1, aside))
-
-    @property
-    def pattern_balance(self) -> int:
-        return sum(1 if pattern in BULLISH_PATTERNS else -1 for pattern in self.detected_patterns)
-
-    @property
-    def leads(self) -> dict[str, float]:
-        """By what it returned more than its market and its industry, where there is something to compare with."""
-        leads = {
-            "market": self.market_excess_60d,
-            "industry": self.industry_excess_60d,
-            "peers": self.peer_excess_3m,
-        }
-        return {beside: lead for beside, lead in leads.items() if lead is not None}
-
-    @property
-    def relative_strength(self) -> float | None:
-        """By what it leads all it is compared with, or trails them, on average; 0 where it does neither."""
-        leads = self.leads.values()
-        if not leads or self.return_60d is None:
-            return None
-        agreed = min(leads) > 0 or max(leads) < 0
-        return sum(leads) / len(leads) if agreed else 0.0
-
-    @property
-    def room(self) -> float | None:
-        """What can be won up to resistance for each unit lost down to support; a projection is nobody's level."""
-        down = self.current_price - self.support
-        swings = self.support_days and self.resistance_days
-        return (self.resistance - self.current_price) / down if swings and down > 0 else None
 
 
 class KeyTechnicalLevels(BaseModel, frozen=True):
@@ -298,7 +251,7 @@ class TechnicalAnalystService(ExpertService[TechnicalSnapshot, TechnicalResult])
     ) -> tuple[dict[str, Any], dict[str, IndexBar]]:
         """Beside the market and the industry, between days on which it was traded; peers are those of today."""
         indexes = await self._spare(self._find_indexes(case, bars[-61:][0].trade_date, bars[-1].trade_date))
-        beside, origins = stand_beside(bars, indexes, case.company.industry, own)
+        beside, origins = stand_beside([bar.trade_date for bar in bars], indexes, case.company.industry, own)
         if not origins and day == case.today:
             beside |= stand_among(await self._spare(self._find_peers(case)))
         return beside, origins

@@ -21,7 +21,7 @@ from moot.modules.research.application.valuation_modeler.appraisal import (
 from moot.modules.research.application.valuation_modeler.snapshot import ValuationSnapshot
 from moot.modules.research.domain.evidence import Confidence, ExpertResult, cite
 from moot.modules.research.domain.facts import Case, Cited
-from moot.modules.research.domain.rubric import Finding, Scorecard, Voice, sign_of
+from moot.modules.research.domain.rubric import Rule, Scorecard, Voice, sign_of
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import ExpertType
@@ -176,11 +176,16 @@ class ValuationModelerService(ExpertService[ValuationSnapshot, ValuationResult])
         counts = {n: getattr(snapshot, f"{n}_sessions") for n in PAST}
         return say.also(**{f"{n}_window": say(f"window.{lengths[n]}", sessions=counts[n]) for n in PAST})
 
-    def mark(self, snapshot: ValuationSnapshot, say: Voice) -> Scorecard:
-        """A cyclical company is judged by its cycle and not by a year; a rank in a short past counts half."""
-        card, unasked = super().mark(snapshot, say), ONE_YEARS_EARNINGS if snapshot.cyclical else CYCLE
-        asked = (finding for finding in card.findings if finding.id not in unasked)
-        return replace(card, findings=tuple(_discount(finding, snapshot) for finding in asked))
+    @classmethod
+    def asks(cls, rule: Rule, snapshot: ValuationSnapshot) -> bool:
+        """A cyclical company is judged by its cycle and not by a year."""
+        unasked = ONE_YEARS_EARNINGS if snapshot.cyclical else CYCLE
+        return rule.name not in unasked and super().asks(rule, snapshot)
+
+    @classmethod
+    def trust(cls, rule: Rule, snapshot: ValuationSnapshot) -> float:
+        """A rank in a short past counts half."""
+        return 0.5 if rule.name in PAST and snapshot.has_short_past(rule.name) else 1.0
 
     def conclude(self, snapshot: ValuationSnapshot, card: Scorecard, say: Voice) -> ValuationResult:
         case = decide(snapshot, card)
@@ -246,12 +251,6 @@ class ValuationModelerService(ExpertService[ValuationSnapshot, ValuationResult])
         }
         labels = snapshot.residual_cases or None
         return cite(self.expert.prefix, snapshot, today, origins=origins, labels=labels)
-
-
-def _discount(finding: Finding, s: ValuationSnapshot) -> Finding:
-    if finding.points is None or finding.id not in PAST or not s.has_short_past(finding.id):
-        return finding
-    return replace(finding, points=finding.points / 2)
 
 
 SERVICE = ValuationModelerService
