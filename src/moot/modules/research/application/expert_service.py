@@ -161,22 +161,17 @@ class ExpertService(ABC, Generic[S, R]):
         self._unavailable: list[Unavailable] = []
 
     def mark(self, snapshot: S, say: Voice) -> Scorecard:
-        asked = (rule for rule in self.rules() if self.asks(rule, snapshot))
-        return Scorecard(tuple(rule.find(snapshot, say, self.trust(rule, snapshot)) for rule in asked))
+        counted = ((rule, self.trust(rule, snapshot)) for rule in self.rules())
+        return Scorecard(tuple(rule.find(snapshot, say, trust) for rule, trust in counted if trust))
 
     @classmethod
     def rules(cls) -> tuple[Rule, ...]:
         return load_rules(cls.folder, cls.dimensions)
 
     @classmethod
-    def asks(cls, rule: Rule, snapshot: S) -> bool:
-        """Whether a rule is one for this company."""
-        return rule.concerns(snapshot)
-
-    @classmethod
     def trust(cls, rule: Rule, snapshot: S) -> float:
-        """How much of what a rule finds counts, by what it rests on."""
-        return 1.0
+        """How much of what a rule finds counts; nothing where it is no rule for this company."""
+        return 1.0 if rule.concerns(snapshot) else 0.0
 
     @abstractmethod
     def conclude(self, snapshot: S, card: Scorecard, say: Voice) -> R:

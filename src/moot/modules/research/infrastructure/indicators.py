@@ -15,6 +15,8 @@ from moot.modules.research.infrastructure.panel import (
     Columns,
     Prices,
     Series,
+    find_macd,
+    find_volatility,
     last_of,
     measure,
     move_obv,
@@ -53,12 +55,19 @@ def indicator_values(p: Prices) -> dict[str, Any]:
         **measure(p, MOST_LEVELS),
         "change_percent": round_all(100 * (p.close[:, -1] / p.close[:, -2] - 1)),
         **{f"ma{n}": last_of(talib.SMA, p.close, options=(n,)) for n in AVERAGES},
+        **_macd(p.close),
         **_kdj(p),
+        "volatility_60d": find_volatility(p.close, 60),
         "high_20d": last_of(talib.MAX, p.high, options=(20,)),
         "low_20d": last_of(talib.MIN, p.low, options=(20,)),
     }
     known = {name: values[0] for name, values in columns.items()}
     return {**known, **_volume(p, known["current_price"]), **_bollinger(p.close[0])}
+
+
+def _macd(close: Series) -> Columns:
+    dif, dea = find_macd(close)
+    return {"macd_dif": round_all(dif), "macd_dea": round_all(dea)}
 
 
 def _kdj(p: Prices) -> Columns:

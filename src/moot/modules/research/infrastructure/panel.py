@@ -67,7 +67,7 @@ def measure(p: Prices, levels: int = 1) -> Columns:
         "current_price": p.close[:, -1].tolist(),
         **{f"ma{n}": last_of(talib.SMA, p.close, options=(n,)) for n in AVERAGES},
         "rsi_value": rsi(p.close),
-        **_macd(p.close),
+        "macd_histogram": round_all(2 * np.subtract(*find_macd(p.close))),
         **{
             name: last_of(function, p.high, p.low, p.close, options=(14,))
             for name, function in (
@@ -78,8 +78,9 @@ def measure(p: Prices, levels: int = 1) -> Columns:
         },
         "obv_change": round_all(100 * move_obv(p)),
         **_turnover(p.amount),
-        **_returns(p.close),
-        **_volatility(p.close),
+        **{f"return_{n}d": find_return(p.close, n) for n in (20, 60)},
+        "volatility_20d": find_volatility(p.close, 20),
+        "volatility_1y": find_volatility(p.close, max(p.close.shape[1] - 1, YEAR_ENOUGH)),
         "atr_value": atr,
         **_levels(p, atr, levels),
         "detected_patterns": [list(found) for found in patterns],
@@ -105,11 +106,10 @@ def rsi(close: Series, period: int = 14) -> list[float | None]:
     return [None if never else value for never, value in zip(still, found, strict=True)]
 
 
-def _macd(close: Series) -> Columns:
+def find_macd(close: Series) -> tuple[Column, Column]:
+    """DIF and DEA on the last day."""
     dif = smooth(close, 12, seed=close[:, :1]) - smooth(close, 26, seed=close[:, :1])
-    dea = smooth(dif, 9, seed=dif[:, :1])
-    ends = {"macd_dif": dif[:, -1], "macd_dea": dea[:, -1], "macd_histogram": 2 * (dif[:, -1] - dea[:, -1])}
-    return {name: round_all(end) for name, end in ends.items()}
+    return dif[:, -1], smooth(dif, 9, seed=dif[:, :1])[:, -1]
 
 
 def smooth(values: Series, period: int, seed: Series | float) -> Series:
@@ -151,28 +151,19 @@ def _mean(values: Series) -> Column:
     return mean
 
 
-def _returns(close: Series) -> Columns:
+def find_return(close: Series, days: int) -> list[float | None]:
     """To the tenth that people read, so that differences are those of the numbers they see."""
-    count, days = close.shape
-    return {
-        f"return_{n}d": round_all(100 * (close[:, -1] / close[:, -1 - n] - 1), 1)
-        if days > n
-        else [None] * count
-        for n in (20, 60)
-    }
+    if close.shape[1] <= days:
+        return [None] * len(close)
+    return round_all(100 * (close[:, -1] / close[:, -1 - days] - 1), 1)
 
 
-def _volatility(close: Series) -> Columns:
-    """Of daily moves, told by the year; that of the past year from everything there is."""
-    moves = np.diff(np.log(close), axis=1)
-    count, days = moves.shape
-    windows = {"volatility_20d": 20, "volatility_60d": 60, "volatility_1y": max(days, YEAR_ENOUGH)}
-    return {
-        name: round_all(100 * sqrt(A_YEAR) * moves[:, -n:].std(axis=1, ddof=1))
-        if days >= n
-        else [None] * count
-        for name, n in windows.items()
-    }
+def find_volatility(close: Series, days: int) -> list[float | None]:
+    """Of the daily moves of so many days, told by the year."""
+    if close.shape[1] <= days:
+        return [None] * len(close)
+    moves = np.diff(np.log(close[:, -1 - days :]), axis=1)
+    return round_all(100 * sqrt(A_YEAR) * moves.std(axis=1, ddof=1))
 
 
 def _levels(p: Prices, atr: list[Any], most: int) -> Columns:

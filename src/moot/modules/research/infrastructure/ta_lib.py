@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from inspect import unwrap
 from threading import get_ident
 from types import SimpleNamespace
 from typing import Any
@@ -29,4 +30,8 @@ def hide_modules(*names: str) -> Iterator[None]:
 
 # where they are installed TA-Lib loads both, to take columns; it gets arrays
 with hide_modules("pandas", "polars"):
-    import talib
+    import talib as ta_lib
+
+FUNCTIONS = [name for name in dir(ta_lib) if name.isupper()]
+talib: Any = SimpleNamespace(**{name: unwrap(getattr(ta_lib, name)) for name in FUNCTIONS})
+"""Its functions as they are: where frames were loaded before, each call would look for columns first."""

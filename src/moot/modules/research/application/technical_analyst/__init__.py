@@ -12,7 +12,7 @@ from moot.modules.research.application.expert_service import Answer, ExpertServi
 from moot.modules.research.application.technical_analyst.derived import Derived
 from moot.modules.research.application.technical_analyst.relative_strength import stand_among, stand_beside
 from moot.modules.research.domain.evidence import Confidence, ExpertResult, Snapshot, cite, evidence_of
-from moot.modules.research.domain.facts import COMMON, Case
+from moot.modules.research.domain.facts import COMMON, Case, MarketFacts
 from moot.modules.research.domain.rubric import Scorecard, Voice
 from moot.shared.domain import units
 from moot.shared.domain.errors import Unavailable
@@ -21,6 +21,7 @@ from moot.shared.domain.experts import Direction, ExpertType
 from moot.shared.domain.facts import DailyBar, IndexBar
 from moot.shared.domain.messages import Catalogue, Locale
 from moot.shared.domain.peers import CrossSection
+from moot.shared.domain.symbol import Symbol
 
 FOLDER = Path(__file__).parent
 LOOKBACK_DAYS = 365
@@ -164,6 +165,16 @@ def _tell_leads(snapshot: TechnicalSnapshot, say: Voice) -> str:
     return say.list_names([*known, *(say(f"beside.{name}") for name, holds in wanting.items() if holds)])
 
 
+async def read_indexes(
+    facts: MarketFacts, share: Symbol, start: date, end: date, as_of: datetime
+) -> Sequence[IndexBar]:
+    try:
+        async with asyncio.timeout(PATIENCE):
+            return await facts.read(IndexBar, share, as_of=as_of, start=start, end=end)
+    except TimeoutError:
+        raise Unavailable(TechnicalAnalystService.texts("indexes_late", seconds=PATIENCE)) from None
+
+
 def _is_one_of(level: Any, allowed: list[float]) -> bool:
     try:
         return any(abs(float(level) - one) <= HALF_A_CENT for one in allowed)
@@ -250,18 +261,12 @@ class TechnicalAnalystService(ExpertService[TechnicalSnapshot, TechnicalResult])
         self, case: Case, day: date, bars: Sequence[DailyBar], own: Mapping[str, Any]
     ) -> tuple[dict[str, Any], dict[str, IndexBar]]:
         """Beside the market and the industry, between days on which it was traded; peers are those of today."""
-        indexes = await self._spare(self._find_indexes(case, bars[-61:][0].trade_date, bars[-1].trade_date))
+        start, end = bars[-61:][0].trade_date, bars[-1].trade_date
+        indexes = await self._spare(read_indexes(self._facts, case.symbol, start, end, case.as_of))
         beside, origins = stand_beside([bar.trade_date for bar in bars], indexes, case.company.industry, own)
         if not origins and day == case.today:
             beside |= stand_among(await self._spare(self._find_peers(case)))
         return beside, origins
-
-    async def _find_indexes(self, case: Case, start: date, end: date) -> Sequence[IndexBar]:
-        try:
-            async with asyncio.timeout(PATIENCE):
-                return await self._facts.read(IndexBar, case.symbol, as_of=case.as_of, start=start, end=end)
-        except TimeoutError:
-            raise Unavailable(self.texts("indexes_late", seconds=PATIENCE)) from None
 
     async def _find_peers(self, case: Case) -> list[CrossSection]:
         return [await self._facts.peers(case.symbol, as_of=case.as_of)]

@@ -177,15 +177,12 @@ class ValuationModelerService(ExpertService[ValuationSnapshot, ValuationResult])
         return say.also(**{f"{n}_window": say(f"window.{lengths[n]}", sessions=counts[n]) for n in PAST})
 
     @classmethod
-    def asks(cls, rule: Rule, snapshot: ValuationSnapshot) -> bool:
-        """A cyclical company is judged by its cycle and not by a year."""
-        unasked = ONE_YEARS_EARNINGS if snapshot.cyclical else CYCLE
-        return rule.name not in unasked and super().asks(rule, snapshot)
-
-    @classmethod
     def trust(cls, rule: Rule, snapshot: ValuationSnapshot) -> float:
-        """A rank in a short past counts half."""
-        return 0.5 if rule.name in PAST and snapshot.has_short_past(rule.name) else 1.0
+        """A cyclical company is judged by its cycle and not by a year; a rank in a short past counts half."""
+        if rule.name in (ONE_YEARS_EARNINGS if snapshot.cyclical else CYCLE):
+            return 0.0
+        short = rule.name in PAST and snapshot.has_short_past(rule.name)
+        return super().trust(rule, snapshot) * (0.5 if short else 1.0)
 
     def conclude(self, snapshot: ValuationSnapshot, card: Scorecard, say: Voice) -> ValuationResult:
         case = decide(snapshot, card)
