@@ -36,13 +36,20 @@ class ResearchContainer:
         """Rules over many shares at once; made for one screen."""
         from moot.modules.debate.application.leaning import Leaning
         from moot.modules.market_data.application.universe import Universe
+        from moot.modules.research.application.financial_auditor.screening import FinancialScreener
+        from moot.modules.research.application.scope import Screener
         from moot.modules.research.application.screening import ScreenService
         from moot.modules.research.application.technical_analyst.screening import TechnicalScreener
+        from moot.modules.research.application.valuation_modeler.screening import ValuationScreener
         from moot.modules.research.infrastructure.panel import Prices, measure
 
         facts = FreshData(self._market_data)
-        technical = TechnicalScreener(facts, lambda *series: measure(Prices(*series)))
-        return ScreenService(Universe(self._market_data), [technical], Leaning(horizon))
+        screeners: list[Screener] = [
+            TechnicalScreener(facts, lambda *series: measure(Prices(*series))),
+            ValuationScreener(facts),
+            FinancialScreener(),
+        ]
+        return ScreenService(Universe(self._market_data), screeners, Leaning(horizon))
 
     def service(self, expert: str) -> ExpertService[Any, Any]:
         """The service in the folder of that name, made for one run: whoever judges that run is known by now."""

@@ -83,11 +83,7 @@ class MarketData:
     async def read_versions(self, dataset: facts.Dataset[F], symbol: Symbol, as_of: datetime) -> list[F]:
         """As `read_known`, with each row in the version known at `as_of`, newest first: what was restated since had
         its old figures then. For statements, dividends and whatever else has `available_at` in its key."""
-        known = await self.read_known(dataset, symbol, as_of)
-        names = [name for name in dataset.key if name != "available_at"]
-        known.sort(key=lambda fact: (getattr(fact, dataset.day), fact.available_at))
-        latest = {tuple(getattr(fact, name) for name in names): fact for fact in known}
-        return list(reversed(latest.values()))
+        return pick_versions(dataset, await self.read_known(dataset, symbol, as_of))
 
     async def read(
         self,
@@ -176,6 +172,14 @@ class MarketData:
 def _refuse_unlisted(why: str, company: Company, on: date) -> InvalidInput:
     said = SAY(why, symbol=company.symbol, name=company.label, on=on.isoformat())
     return InvalidInput(said, code="SYMBOL_NOT_LISTED", field="symbol")
+
+
+def pick_versions(dataset: facts.Dataset[F], known: Iterable[F]) -> list[F]:
+    """Of each row the version known last, newest row first."""
+    names = [name for name in dataset.key if name != "available_at"]
+    told = sorted(known, key=lambda fact: (getattr(fact, dataset.day), fact.available_at))
+    latest = {tuple(getattr(fact, name) for name in names): fact for fact in told}
+    return list(reversed(latest.values()))
 
 
 def as_listed(company: Company, today: date) -> Company:

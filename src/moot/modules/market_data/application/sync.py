@@ -209,9 +209,18 @@ class SyncedSource:
 
     async def read_many(self, dataset: Dataset[Any], symbols: Collection[str], wanted: Wanted) -> Rows:
         """Of what is kept, likewise."""
+        reach = replace(wanted, end=self._reach(wanted.end))
+        return await self._read_kept().read_many(dataset, symbols, reach)
+
+    async def read_facts(
+        self, dataset: Dataset[Any], symbols: Collection[str], as_of: datetime
+    ) -> Mapping[str, Sequence[Any]]:
+        return await self._read_kept().read_facts(dataset, symbols, as_of)
+
+    def _read_kept(self) -> ReadsMany:
         if not isinstance(self.lake, ReadsMany):
             raise NotOffered(SAY("sync.no_source"))
-        return await self.lake.read_many(dataset, symbols, replace(wanted, end=self._reach(wanted.end)))
+        return self.lake
 
     async def company(self, symbol: str) -> Company | None:
         """Looked up where a source can, and kept."""

@@ -14,10 +14,16 @@ from typing import Any
 import polars as pl
 
 from moot.modules.market_data.application.many import ReadsMany, Rows, Wanted
-from moot.modules.market_data.application.market_data import MarketData, as_listed, name_listed
+from moot.modules.market_data.application.market_data import (
+    F,
+    MarketData,
+    as_listed,
+    name_listed,
+    pick_versions,
+)
 from moot.modules.market_data.application.peers import find_places, measure_each, see_from
 from moot.modules.market_data.application.sync import SyncedSource, last_day
-from moot.modules.market_data.domain.facts import BARS, Dataset
+from moot.modules.market_data.domain.facts import BARS, BY_MODEL, VALUATIONS, Dataset
 from moot.modules.market_data.domain.peers import Sight
 from moot.modules.market_data.domain.provider import A_DAY, MarketDataProvider, NotOffered
 from moot.shared.domain.errors import AppError, InvalidInput, Unavailable
@@ -30,6 +36,7 @@ AT_ONCE = 8
 """Reads under way at the same time, where a source has to be asked share by share."""
 PRICES = ("open", "high", "low", "close")
 OF_BARS = (*PRICES, "volume", "amount", "adj_factor", "suspended")
+OF_VALUATIONS = ("close", "total_mv", "shares", "pe_ttm", "pb", "ps_ttm", "dv_ratio")
 TYPES = {"symbol": pl.String(), "trade_date": pl.Date(), "suspended": pl.Boolean()}
 """Of columns; all others are numbers."""
 
@@ -105,8 +112,42 @@ class Universe:
         if not whole and calendar.within(day + A_DAY, last_day(share.market, as_of)):
             known = await self._kept.read_known(BARS, share, as_of, day, today)
             day, suspended = (known[-1].trade_date, known[-1].suspended) if known else (day, suspended)
-        age = BARS.limit.measure(day, today, calendar) if BARS.limit else 0
-        return Standing(day, suspended, age, too_old=BARS.limit is not None and age > BARS.limit.most)
+        age = calendar.count(day + A_DAY, today) if day < today else 0
+        return Standing(day, suspended, age, too_old=self._is_old(BARS, share, day, as_of))
+
+    async def read_valuations(
+        self, symbols: Sequence[Symbol], days: int, *, as_of: datetime
+    ) -> dict[str, dict[str, list[Any]]]:
+        """By symbol and column, of the last so many days, oldest first; none of a share whose last is too old."""
+        found: dict[str, dict[str, list[Any]]] = {}
+        for shares in _by_market(symbols).values():
+            today = shares[0].local_date(as_of)
+            wanted = Wanted(today - timedelta(days=days), today, as_of, OF_VALUATIONS)
+            rows = await self._read(VALUATIONS, shares, wanted)
+            for (symbol,), own in rows.frame.group_by("symbol", maintain_order=True):
+                columns = {name: own[name].to_list() for name in ("trade_date", *OF_VALUATIONS)}
+                if not self._is_old(VALUATIONS, shares[0], columns["trade_date"][-1], as_of):
+                    found[str(symbol)] = columns
+        return found
+
+    async def read_filed(
+        self, kind: type[F], symbols: Sequence[Symbol], *, as_of: datetime
+    ) -> dict[str, list[F]]:
+        """By symbol what it filed, the newest period first, in the version known then; none of a share whose last is
+        too old.
+        """
+        dataset: Dataset[F] = BY_MODEL[kind]
+        found: dict[str, list[F]] = {}
+        for shares in _by_market(symbols).values():
+            for symbol, known in (await self._read_facts(dataset, shares, as_of)).items():
+                filed = pick_versions(dataset, known)
+                if filed and not self._is_old(dataset, shares[0], getattr(filed[0], dataset.day), as_of):
+                    found[symbol] = filed
+        return found
+
+    def _is_old(self, dataset: Dataset[Any], share: Symbol, day: date, as_of: datetime) -> bool:
+        today, calendar = share.local_date(as_of), self._data.calendar_of(share.market)
+        return dataset.limit is not None and dataset.limit.measure(day, today, calendar) > dataset.limit.most
 
     async def find_cross_sections(
         self, companies: Collection[Company], *, as_of: datetime
@@ -147,14 +188,31 @@ class Universe:
     async def _read(self, dataset: Dataset[Any], shares: Sequence[Symbol], wanted: Wanted) -> Rows:
         source = self._data.source_of(shares[0])
         if isinstance(source, ReadsMany):
-            try:
+            with suppress(NotOffered):
                 rows = await source.read_many(dataset, [share.text for share in shares], wanted)
                 return Rows(_typed(rows.frame), rows.damaged)
-            except NotOffered:
-                pass
         return await self._read_each(dataset, shares, wanted)
 
+    async def _read_facts(
+        self, dataset: Dataset[Any], shares: Sequence[Symbol], as_of: datetime
+    ) -> Mapping[str, Sequence[Any]]:
+        source = self._data.source_of(shares[0])
+        if isinstance(source, ReadsMany):
+            with suppress(NotOffered):
+                return await source.read_facts(dataset, [share.text for share in shares], as_of)
+        return await self._ask_each(dataset, shares, Wanted(date.min, date.max, as_of, ()))
+
     async def _read_each(self, dataset: Dataset[Any], shares: Sequence[Symbol], wanted: Wanted) -> Rows:
+        found = await self._ask_each(dataset, shares, wanted)
+        names = ("symbol", dataset.day, *wanted.columns)
+        columns = {
+            name: [getattr(fact, name) for facts in found.values() for fact in facts] for name in names
+        }
+        return Rows(_typed(pl.DataFrame(columns, strict=False)), one_by_one=True)
+
+    async def _ask_each(
+        self, dataset: Dataset[Any], shares: Sequence[Symbol], wanted: Wanted
+    ) -> dict[str, Sequence[Any]]:
         gate = asyncio.Semaphore(AT_ONCE)
 
         async def read(share: Symbol) -> Sequence[Any]:
@@ -164,10 +222,9 @@ class Universe:
                 except Unavailable:
                     return ()
 
-        found = await asyncio.gather(*map(read, sorted(shares, key=str)))
-        names = ("symbol", dataset.day, *wanted.columns)
-        columns = {name: [getattr(fact, name) for facts in found for fact in facts] for name in names}
-        return Rows(_typed(pl.DataFrame(columns, strict=False)), one_by_one=True)
+        ordered = sorted(shares, key=str)
+        found = await asyncio.gather(*map(read, ordered))
+        return {share.text: facts for share, facts in zip(ordered, found, strict=True)}
 
 
 class _KeptData(MarketData):

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Collection
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from moot.modules.market_data.application.many import Rows, Wanted
 from moot.modules.market_data.domain import facts
 from moot.modules.market_data.domain.peers import GROWTH, LATELY, MULTIPLES, RETURNS, Measures, Sight
 from moot.modules.market_data.infrastructure import lake
-from moot.modules.market_data.infrastructure.lake_rows import schema_of
+from moot.modules.market_data.infrastructure.lake_rows import facts_of, schema_of
 from moot.shared.domain.errors import Unavailable
 
 BY = "symbol"
@@ -53,6 +53,21 @@ class MeasuringLake(lake.Lake):
             whole = [path for path in files if _is_whole(dataset, path)]
             damaged = sorted({path.stem for path in files} - {path.stem for path in whole})
             return Rows(_collect(dataset, whole, wanted), tuple(damaged))
+
+    async def read_facts(
+        self, dataset: facts.Dataset[Any], symbols: Collection[str], as_of: datetime
+    ) -> dict[str, list[Any]]:
+        names = tuple(name for name in dataset.model.model_fields if name not in (BY, dataset.day))
+        wanted = Wanted(date.min, date.max, as_of, names)
+        return await asyncio.to_thread(self._read_facts, dataset, set(symbols), wanted)
+
+    def _read_facts(
+        self, dataset: facts.Dataset[Any], symbols: set[str], wanted: Wanted
+    ) -> dict[str, list[Any]]:
+        found: dict[str, list[Any]] = {}
+        for fact in facts_of(dataset.model, self._read_many(dataset, symbols, wanted).frame):
+            found.setdefault(fact.symbol, []).append(fact)
+        return found
 
 
 def _collect(dataset: facts.Dataset[Any], files: list[Path], wanted: Wanted) -> pl.DataFrame:

@@ -13,12 +13,12 @@ from moot.modules.research.application.marking import Asked, Weights, find_leans
 from moot.modules.research.application.scope import ManyBars, ManyFacts, Scope, Screener
 from moot.modules.research.application.technical_analyst import LOOKBACK_DAYS
 from moot.modules.research.domain.facts import SAY
-from moot.modules.research.domain.rubric import plain_name
+from moot.modules.research.domain.rubric import Rule, plain_name
 from moot.modules.research.domain.screening import Screen, ScreenedShare, Status
 from moot.shared.domain.errors import AppError, InvalidInput
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.facts import Company
-from moot.shared.domain.messages import LIST_SEPARATOR, Locale
+from moot.shared.domain.messages import Locale
 from moot.shared.domain.symbol import Symbol
 
 
@@ -142,16 +142,15 @@ class _Table:
             for rank, n in enumerate(order, 1)
         ]
 
-    def _tell_missing(self, missing: Sequence[tuple[Asked, Sequence[Any]]]) -> dict[str, Any]:
+    def _tell_missing(self, missing: Sequence[tuple[Asked, Sequence[Rule]]]) -> dict[str, Any]:
+        """Rule by rule, and in words by dimension."""
         rules = [(each, rule) for each, holes in missing for rule in holes]
         if not rules:
             return {}
-        names = (each.service.texts(f"{rule.name}.name").in_locale(self.locale) for each, rule in rules)
-        said = SAY("screen.missing", names=LIST_SEPARATOR[self.locale].join(names))
-        return {
-            "missing": tuple(each.name(rule.name) for each, rule in rules),
-            "notes": (said.in_locale(self.locale),),
-        }
+        parts = {(each.service, plain_name(rule.dimension)): None for each, rule in rules}
+        names = [service.texts(f"dimension.{part}") for service, part in parts]
+        said = SAY("screen.missing", names=names).in_locale(self.locale)
+        return {"missing": tuple(each.name(rule.name) for each, rule in rules), "notes": (said,)}
 
     def _row(self, symbol: str, **told: Any) -> ScreenedShare:
         standing = self.bars.standings.get(symbol)

@@ -4,6 +4,7 @@ assumes; whether a price is low, and deserves to be.
 What the data do not allow is None: a loss has no PE rank and no earnings value, a shrinking profit no PEG.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Literal, get_args
@@ -25,7 +26,7 @@ from moot.modules.research.domain.rubric import Rule, Scorecard, Voice, sign_of
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import ExpertType
-from moot.shared.domain.facts import Fact
+from moot.shared.domain.facts import Fact, MacroObservation
 from moot.shared.domain.messages import Locale
 from moot.shared.domain.peers import CrossSection
 
@@ -222,9 +223,7 @@ class ValuationModelerService(ExpertService[ValuationSnapshot, ValuationResult])
         reports = await self._facts.financial_reports(case.symbol, REPORTS_READ, as_of=as_of)
         if not reports:
             raise self._refusal(case, "no_reports")
-        figures = await self._spare(self._facts.macro(case.symbol, YIELD_DAYS, as_of=as_of))
-        yields = [figure for figure in figures if figure.series == YIELD]
-        bond = max(yields, key=lambda figure: figure.period, default=None)
+        bond = find_bond(await self._spare(self._facts.macro(case.symbol, YIELD_DAYS, as_of=as_of)))
         material = Material(history, reports, await self._find_peers(case), bond)
         snapshot = valuation_snapshot(case, material)
         return await self._report(case, snapshot, self._cite(snapshot, material))
@@ -248,6 +247,11 @@ class ValuationModelerService(ExpertService[ValuationSnapshot, ValuationResult])
         }
         labels = snapshot.residual_cases or None
         return cite(self.expert.prefix, snapshot, today, origins=origins, labels=labels)
+
+
+def find_bond(figures: Sequence[MacroObservation]) -> MacroObservation | None:
+    yields = [figure for figure in figures if figure.series == YIELD]
+    return max(yields, key=lambda figure: figure.period, default=None)
 
 
 SERVICE = ValuationModelerService
