@@ -20,6 +20,7 @@ from bench import (
     lake,
     models,
     real_session,
+    screen,
     sessions,
     start,
 )
@@ -139,6 +140,7 @@ PARTS: dict[str, Callable[[], Coroutine[None, None, list[Line]]]] = {
     "directory": directory.lines,
     "argument": argument.lines,
     "real": real_session.lines,
+    "screen": screen.lines,
 }
 
 

@@ -6,7 +6,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from moot.modules.research.infrastructure.indicators import Prices, indicator_values, rsi
+from moot.modules.research.infrastructure.indicators import indicator_values
+from moot.modules.research.infrastructure.panel import Prices, rsi
 
 WARM_UP = 120
 """Tushare's averages began years before the table does; by then the difference has faded."""
@@ -27,8 +28,9 @@ def histories(golden: pl.DataFrame, warm_up: int) -> Iterator[tuple[Prices, dict
     for share in golden.partition_by("ts_code"):
         columns = (*(f"{name}_qfq" for name in ("open", "high", "low", "close")), "vol")
         series = share.select(columns).to_numpy().T
+        series = np.concatenate([series, series[-1:]])  # nobody looks at the amounts
         for day in range(warm_up, share.height):
-            upto = (np.ascontiguousarray(values[: day + 1]) for values in series)
+            upto = (np.ascontiguousarray(values[np.newaxis, : day + 1]) for values in series)
             yield Prices(*upto), share.row(day, named=True)
 
 
@@ -46,4 +48,4 @@ def test_macd_kdj_and_bollinger_equal_tushares_on_every_day_of_every_symbol(gold
 @pytest.mark.parametrize(("period", "warm_up"), [(6, WARM_UP), (12, WARM_UP), (24, SLOW_WARM_UP)])
 def test_rsi_equals_tushares(golden: pl.DataFrame, period: int, warm_up: int) -> None:
     for prices, row in histories(golden, warm_up):
-        assert rsi(prices.close, period) == pytest.approx(row[f"rsi_{period}"], abs=2e-3, rel=1e-3)
+        assert rsi(prices.close, period) == pytest.approx([row[f"rsi_{period}"]], abs=2e-3, rel=1e-3)

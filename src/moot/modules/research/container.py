@@ -2,7 +2,7 @@
 
 from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from moot.modules.llm_platform.application.speaker import EngineChoice, Speaker
 from moot.modules.llm_platform.application.web_search import WebSearchService
@@ -13,6 +13,10 @@ from moot.modules.research.application.expert_service import ExpertService, Sour
 from moot.modules.research.infrastructure.indicators import compute_indicators
 from moot.modules.research.infrastructure.llm_analyst import LLMAnalyst
 from moot.modules.research.infrastructure.sources import find_on_web
+from moot.shared.domain.claims import Horizon
+
+if TYPE_CHECKING:
+    from moot.modules.research.application.screening import ScreenService
 
 
 class ResearchContainer:
@@ -27,6 +31,25 @@ class ResearchContainer:
     ) -> None:
         self._market_data = market_data
         self._choice, self._speaker, self._web = choice, speaker, web
+
+    def screen(self, horizon: Horizon = 20) -> "ScreenService":
+        """Rules over many shares at once; made for one screen."""
+        from moot.modules.debate.application.leaning import Leaning
+        from moot.modules.market_data.application.universe import Universe
+        from moot.modules.research.application.financial_auditor.screening import FinancialScreener
+        from moot.modules.research.application.scope import Screener
+        from moot.modules.research.application.screening import ScreenService
+        from moot.modules.research.application.technical_analyst.screening import TechnicalScreener
+        from moot.modules.research.application.valuation_modeler.screening import ValuationScreener
+        from moot.modules.research.infrastructure.panel import Prices, measure
+
+        facts = FreshData(self._market_data)
+        screeners: list[Screener] = [
+            TechnicalScreener(facts, lambda *series: measure(Prices(*series))),
+            ValuationScreener(facts),
+            FinancialScreener(),
+        ]
+        return ScreenService(Universe(self._market_data), screeners, Leaning(horizon))
 
     def service(self, expert: str) -> ExpertService[Any, Any]:
         """The service in the folder of that name, made for one run: whoever judges that run is known by now."""

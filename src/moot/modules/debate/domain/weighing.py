@@ -75,9 +75,12 @@ class Weights(BaseModel, frozen=True, extra="forbid"):
 
     def scale(self, claim: Claim, horizon: Horizon) -> float:
         """How much of a claim's strength is left over that horizon."""
-        away = abs(HORIZONS.index(claim.horizon) - HORIZONS.index(horizon))
-        kind = self.kind.get(claim.kind) or self.kind.get(claim.kind.rpartition(".")[0])
-        return self.fit.steps[away] * (kind.weight if kind else 1.0)
+        return self.scale_kind(claim.kind, claim.horizon, horizon)
+
+    def scale_kind(self, kind: str, own: Horizon, horizon: Horizon) -> float:
+        away = abs(HORIZONS.index(own) - HORIZONS.index(horizon))
+        known = self.kind.get(kind) or self.kind.get(kind.rpartition(".")[0])
+        return self.fit.steps[away] * (known.weight if known else 1.0)
 
 
 @cache

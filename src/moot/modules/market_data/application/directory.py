@@ -71,6 +71,10 @@ class Directory:
         """The company under a symbol, if its market's list has it."""
         return (await self._index(symbol.market)).by_symbol.get(symbol.text)
 
+    async def list_companies(self, market: Market) -> Mapping[str, Company]:
+        """All that its list has, by symbol, delisted or not."""
+        return (await self._index(market)).by_symbol
+
     async def list_industry(self, market: Market, industry: str) -> Sequence[Company]:
         return (await self._index(market)).by_industry.get(industry, ())
 

@@ -1,7 +1,7 @@
 """Point-in-time reads: the only door to market data. `as_of` has no default, and nothing later is seen."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -54,18 +54,13 @@ class MarketData:
 
     async def company(self, symbol: Symbol, *, as_of: datetime) -> Company:
         """The company listed under `symbol` at `as_of`; refuses one that is unknown, gone or not there yet."""
-        source = self._provider(symbol)
+        source = self.source_of(symbol)
         company = await self.directory.listed(symbol)
         if company is None and isinstance(source, CompanyLookup):
             company = await source.company(symbol.text)
         if company is None:
             raise await self.directory.refuse_unlisted(symbol)
-        today = symbol.local_date(as_of)
-        if today < company.list_date:
-            raise _refuse_unlisted("not_listed_yet", company, company.list_date)
-        if company.delist_date and today >= company.delist_date:
-            raise _refuse_unlisted("delisted", company, company.delist_date)
-        return as_known(company, today)
+        return as_listed(company, symbol.local_date(as_of))
 
     async def daily_bars(
         self, symbol: Symbol, start: date, end: date, *, as_of: datetime, adjusted: bool = True
@@ -88,11 +83,7 @@ class MarketData:
     async def read_versions(self, dataset: facts.Dataset[F], symbol: Symbol, as_of: datetime) -> list[F]:
         """As `read_known`, with each row in the version known at `as_of`, newest first: what was restated since had
         its old figures then. For statements, dividends and whatever else has `available_at` in its key."""
-        known = await self.read_known(dataset, symbol, as_of)
-        names = [name for name in dataset.key if name != "available_at"]
-        known.sort(key=lambda fact: (getattr(fact, dataset.day), fact.available_at))
-        latest = {tuple(getattr(fact, name) for name in names): fact for fact in known}
-        return list(reversed(latest.values()))
+        return pick_versions(dataset, await self.read_known(dataset, symbol, as_of))
 
     async def read(
         self,
@@ -139,8 +130,8 @@ class MarketData:
     async def _find_peers(self, symbol: Symbol, as_of: datetime) -> CrossSection:
         company, today = await self.company(symbol, as_of=as_of), symbol.local_date(as_of)
         industry = await self.directory.list_industry(symbol.market, company.industry)
-        mates = {mate.symbol: name_then(mate, today) for mate in industry if mate.is_listed(today)}
-        return await stand_among(self._provider(symbol), company, mates, as_of)
+        mates = name_listed(industry, today)
+        return await stand_among(self.source_of(symbol), company, mates, as_of)
 
     async def read_known(
         self,
@@ -152,14 +143,14 @@ class MarketData:
     ) -> list[F]:
         """Everything of a kind that was known at `as_of`, oldest first."""
         subject = symbol.text if dataset.by_symbol else symbol.market.value
-        found = await self._provider(symbol).read(dataset, subject, start, end)
+        found = await self.source_of(symbol).read(dataset, subject, start, end)
         if dataset is facts.BARS:
             found = await self._make_whole(symbol, found, start)
         return [fact for fact in found if fact.available_at <= as_of]
 
     async def _make_whole(self, symbol: Symbol, bars: Batch[Any], start: date) -> Batch[Any]:
         """Bars with the days on which the share was suspended, and ST told: here, before anybody sees them."""
-        source, calendar = self._provider(symbol), self.calendar_of(symbol.market)
+        source, calendar = self.source_of(symbol), self.calendar_of(symbol.market)
         if not bars.covered:
             return bars
         earlier = series.find_earlier(bars, bars.covered, calendar, start)
@@ -170,7 +161,7 @@ class MarketData:
         whole = series.make_whole([*before, *bars], bars.covered, calendar, company)
         return Batch(bar for bar in whole if bar.trade_date >= start)
 
-    def _provider(self, symbol: Symbol) -> MarketDataProvider:
+    def source_of(self, symbol: Symbol) -> MarketDataProvider:
         provider = self._providers.get(symbol.market)
         if provider is None:
             said = SAY("market_unsupported", symbol=symbol.text, market=symbol.market.value)
@@ -181,6 +172,23 @@ class MarketData:
 def _refuse_unlisted(why: str, company: Company, on: date) -> InvalidInput:
     said = SAY(why, symbol=company.symbol, name=company.label, on=on.isoformat())
     return InvalidInput(said, code="SYMBOL_NOT_LISTED", field="symbol")
+
+
+def pick_versions(dataset: facts.Dataset[F], known: Iterable[F]) -> list[F]:
+    """Of each row the version known last, newest row first."""
+    names = [name for name in dataset.key if name != "available_at"]
+    told = sorted(known, key=lambda fact: (getattr(fact, dataset.day), fact.available_at))
+    latest = {tuple(getattr(fact, name) for name in names): fact for fact in told}
+    return list(reversed(latest.values()))
+
+
+def as_listed(company: Company, today: date) -> Company:
+    """As it was known that day; refuses one that was gone by then or not there yet."""
+    if today < company.list_date:
+        raise _refuse_unlisted("not_listed_yet", company, company.list_date)
+    if company.delist_date and today >= company.delist_date:
+        raise _refuse_unlisted("delisted", company, company.delist_date)
+    return as_known(company, today)
 
 
 def as_known(company: Company, today: date) -> Company:
@@ -206,6 +214,11 @@ def as_known(company: Company, today: date) -> Company:
             **({"name_en": name, "pinyin": ""} if renamed else {}),
         }
     )
+
+
+def name_listed(companies: Iterable[Company], today: date) -> dict[str, str]:
+    """By symbol, what those were called that were listed that day."""
+    return {each.symbol: name_then(each, today) for each in companies if each.is_listed(today)}
 
 
 def name_then(company: Company, today: date) -> str:

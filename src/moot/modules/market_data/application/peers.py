@@ -28,16 +28,29 @@ async def stand_among(
     source: MarketDataProvider, company: Company, mates: Mapping[str, str], as_of: datetime
 ) -> CrossSection:
     """`mates` are the companies of its industry that were listed: by symbol, what they were called."""
-    today, limit = Symbol.parse(company.symbol).local_date(as_of), facts.REPORTS.limit
-    recent = today - timedelta(days=limit.days) if limit and limit.days else date.min
-    sight = Sight(as_of, today, recent)
+    sight = see_from(Symbol.parse(company.symbol), as_of)
     own = Peer(symbol=company.symbol, name=company.name, **await _measure(source, company.symbol, sight))
-    others = sorted(mates.keys() - {company.symbol})
+    others = {mate: mates[mate] for mate in sorted(mates.keys() - {company.symbol})}
+    peers = await measure_each(source, others, sight)
+    return find_places(company, own, tuple(peers.values()), as_of)
+
+
+def see_from(symbol: Symbol, as_of: datetime) -> Sight:
+    today, limit = symbol.local_date(as_of), facts.REPORTS.limit
+    recent = today - timedelta(days=limit.days) if limit and limit.days else date.min
+    return Sight(as_of, today, recent)
+
+
+async def measure_each(source: MarketDataProvider, names: Mapping[str, str], sight: Sight) -> dict[str, Peer]:
+    """In one read where the source can."""
     if isinstance(source, MeasuresMany):
-        found = await source.measure(others, sight)
+        found = await source.measure(names, sight)
     else:
-        found = {mate: await _measure(source, mate, sight) for mate in others}
-    peers = tuple(Peer(symbol=mate, name=mates[mate], **found.get(mate, {})) for mate in others)
+        found = {symbol: await _measure(source, symbol, sight) for symbol in names}
+    return {symbol: Peer(symbol=symbol, name=name, **found.get(symbol, {})) for symbol, name in names.items()}
+
+
+def find_places(company: Company, own: Peer, peers: tuple[Peer, ...], as_of: datetime) -> CrossSection:
     places = {name: find_place(name, own, peers) for name in (*MULTIPLES, *GROWTH, *RETURNS)}
     return CrossSection(industry=company.industry, as_of=as_of, own=own, peers=peers, places=places)
 

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel
 
+from moot.modules.market_data.application.many import ReadsMany, Rows, Wanted
 from moot.modules.market_data.domain.facts import BARS, COMPANIES, DATASETS, Dataset
 from moot.modules.market_data.domain.peers import Measures, Sight
 from moot.modules.market_data.domain.provider import (
@@ -205,6 +206,21 @@ class SyncedSource:
         """Of what is kept: to fetch a whole industry for one company is for `data sync`."""
         seen = replace(sight, today=self._reach(sight.today))
         return await self.lake.measure(symbols, seen) if isinstance(self.lake, MeasuresMany) else {}
+
+    async def read_many(self, dataset: Dataset[Any], symbols: Collection[str], wanted: Wanted) -> Rows:
+        """Of what is kept, likewise."""
+        reach = replace(wanted, end=self._reach(wanted.end))
+        return await self._read_kept().read_many(dataset, symbols, reach)
+
+    async def read_facts(
+        self, dataset: Dataset[Any], symbols: Collection[str], as_of: datetime
+    ) -> Mapping[str, Sequence[Any]]:
+        return await self._read_kept().read_facts(dataset, symbols, as_of)
+
+    def _read_kept(self) -> ReadsMany:
+        if not isinstance(self.lake, ReadsMany):
+            raise NotOffered(SAY("sync.no_source"))
+        return self.lake
 
     async def company(self, symbol: str) -> Company | None:
         """Looked up where a source can, and kept."""

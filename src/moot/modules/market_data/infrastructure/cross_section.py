@@ -1,17 +1,19 @@
-"""The lake, measuring many companies in one read: columns, not facts, of every file at once."""
+"""The lake, reading and measuring many companies in one read: columns, not facts, of every file at once."""
 
 import asyncio
 from collections.abc import Collection
-from datetime import UTC
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from moot.modules.market_data.application.many import Rows, Wanted
 from moot.modules.market_data.domain import facts
 from moot.modules.market_data.domain.peers import GROWTH, LATELY, MULTIPLES, RETURNS, Measures, Sight
 from moot.modules.market_data.infrastructure import lake
-from moot.modules.market_data.infrastructure.lake_rows import schema_of
+from moot.modules.market_data.infrastructure.lake_rows import facts_of, schema_of
+from moot.shared.domain.errors import Unavailable
 
 BY = "symbol"
 
@@ -27,7 +29,7 @@ class MeasuringLake(lake.Lake):
         there = {d: [p for p in lake.files_of(self._folder, d) if p.stem in symbols] for d in asked}
         try:
             frames = [
-                asked[d](_scan(d, files, sight), sight).collect() for d, files in there.items() if files
+                asked[d](_scan(d, files, sight.as_of), sight).collect() for d, files in there.items() if files
             ]
         except lake.UNREADABLE:
             for dataset, files in there.items():
@@ -39,12 +41,56 @@ class MeasuringLake(lake.Lake):
             found.setdefault(row.pop(BY), {}).update(row)
         return dict(found)
 
+    async def read_many(self, dataset: facts.Dataset[Any], symbols: Collection[str], wanted: Wanted) -> Rows:
+        """One damaged file costs no other."""
+        return await asyncio.to_thread(self._read_many, dataset, set(symbols), wanted)
 
-def _scan(dataset: facts.Dataset[Any], files: list[Path], sight: Sight) -> pl.LazyFrame:
+    def _read_many(self, dataset: facts.Dataset[Any], symbols: set[str], wanted: Wanted) -> Rows:
+        files = [path for path in lake.files_of(self._folder, dataset) if path.stem in symbols]
+        try:
+            return Rows(_collect(dataset, files, wanted))
+        except lake.UNREADABLE:
+            whole = [path for path in files if _is_whole(dataset, path)]
+            damaged = sorted({path.stem for path in files} - {path.stem for path in whole})
+            return Rows(_collect(dataset, whole, wanted), tuple(damaged))
+
+    async def read_facts(
+        self, dataset: facts.Dataset[Any], symbols: Collection[str], as_of: datetime
+    ) -> dict[str, list[Any]]:
+        names = tuple(name for name in dataset.model.model_fields if name not in (BY, dataset.day))
+        wanted = Wanted(date.min, date.max, as_of, names)
+        return await asyncio.to_thread(self._read_facts, dataset, set(symbols), wanted)
+
+    def _read_facts(
+        self, dataset: facts.Dataset[Any], symbols: set[str], wanted: Wanted
+    ) -> dict[str, list[Any]]:
+        found: dict[str, list[Any]] = {}
+        for fact in facts_of(dataset.model, self._read_many(dataset, symbols, wanted).frame):
+            found.setdefault(fact.symbol, []).append(fact)
+        return found
+
+
+def _collect(dataset: facts.Dataset[Any], files: list[Path], wanted: Wanted) -> pl.DataFrame:
+    day = pl.col(dataset.day)
+    model: Any = dataset.model
+    rows = _scan(dataset, files, wanted.as_of) if files else pl.LazyFrame(schema=schema_of(model))
+    asked = rows if dataset.whole else rows.filter(day.is_between(wanted.start, wanted.end))
+    return asked.select(BY, dataset.day, *wanted.columns).sort(BY, dataset.day).collect()
+
+
+def _is_whole(dataset: facts.Dataset[Any], path: Path) -> bool:
+    try:
+        lake.frame_in(path, dataset)
+    except Unavailable:
+        return False
+    return True
+
+
+def _scan(dataset: facts.Dataset[Any], files: list[Path], as_of: datetime) -> pl.LazyFrame:
     model: Any = dataset.model
     schema = schema_of(model)
     rows = pl.scan_parquet(files, schema=schema, missing_columns="insert", extra_columns="ignore", glob=False)
-    return rows.filter(pl.col("available_at") <= sight.as_of.astimezone(UTC))
+    return rows.filter(pl.col("available_at") <= as_of.astimezone(UTC))
 
 
 def _multiples(rows: pl.LazyFrame, sight: Sight) -> pl.LazyFrame:

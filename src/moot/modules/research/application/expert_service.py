@@ -25,7 +25,7 @@ from moot.modules.research.domain.evidence import (
     write_evidence,
 )
 from moot.modules.research.domain.facts import SAY, Case, Cited, MarketFacts
-from moot.modules.research.domain.rubric import Finding, Scorecard, Voice, load_rules
+from moot.modules.research.domain.rubric import Finding, Rule, Scorecard, Voice, load_rules
 from moot.shared.domain.claims import Claim
 from moot.shared.domain.errors import AppError, InvalidInput, Unavailable
 from moot.shared.domain.evidence import Evidence
@@ -161,8 +161,17 @@ class ExpertService(ABC, Generic[S, R]):
         self._unavailable: list[Unavailable] = []
 
     def mark(self, snapshot: S, say: Voice) -> Scorecard:
-        rules = load_rules(self.folder, self.dimensions)
-        return Scorecard(tuple(rule.find(snapshot, say) for rule in rules if rule.concerns(snapshot)))
+        counted = ((rule, self.trust(rule, snapshot)) for rule in self.rules())
+        return Scorecard(tuple(rule.find(snapshot, say, trust) for rule, trust in counted if trust))
+
+    @classmethod
+    def rules(cls) -> tuple[Rule, ...]:
+        return load_rules(cls.folder, cls.dimensions)
+
+    @classmethod
+    def trust(cls, rule: Rule, snapshot: S) -> float:
+        """How much of what a rule finds counts; nothing where it is no rule for this company."""
+        return 1.0 if rule.concerns(snapshot) else 0.0
 
     @abstractmethod
     def conclude(self, snapshot: S, card: Scorecard, say: Voice) -> R:

@@ -113,8 +113,8 @@ class Rule:
     def concerns(self, snapshot: Snapshot) -> bool:
         return not self.trades or snapshot.trade in self.trades
 
-    def find(self, snapshot: Snapshot, say: Voice) -> "Finding":
-        """The sentence of a finding is `<rule>.<band>` in the expert's catalogue."""
+    def find(self, snapshot: Snapshot, say: Voice, trust: float = 1.0) -> "Finding":
+        """The sentence of a finding is `<rule>.<band>` in the expert's catalogue; `trust`: how much of it counts."""
         name, band = say(f"{self.name}.name"), self.judge(snapshot)
         if band is None:
             return Finding(
@@ -129,7 +129,7 @@ class Rule:
         return Finding(
             name,
             say(kind),
-            band.points * felt,
+            band.points * felt * trust,
             self.weight * max(abs(felt), LEAST_FELT),
             self.dimension,
             self.name,
@@ -141,10 +141,11 @@ class Rule:
         )
 
     def judge(self, snapshot: Snapshot) -> Band | None:
-        value = self._value(snapshot)
+        value = self.value_in(snapshot)
         return None if value is None else next(band for band in self.bands if value < band.below)
 
-    def _value(self, snapshot: Snapshot) -> float | None:
+    def value_in(self, snapshot: Any) -> float | None:
+        """What it goes by, in a snapshot or in whatever else has fields of these names."""
         value: float | None = getattr(snapshot, self.measure)
         if self.of:
             base = getattr(snapshot, self.of)

@@ -26,7 +26,7 @@ from moot.modules.research.domain.evidence import (
     cite,
 )
 from moot.modules.research.domain.facts import COMMON, Case, Trade
-from moot.modules.research.domain.rubric import Finding, Scorecard, Voice, dimension_name
+from moot.modules.research.domain.rubric import Finding, Rule, Scorecard, Voice, dimension_name
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.facts import DailyValuation, EarningsNotice, Fact, FinancialReport, Statement
@@ -67,8 +67,8 @@ class FinancialResult(ExpertResult):
 
 FOLDER = Path(__file__).parent
 SAY = Catalogue(COMMON, FOLDER)
-EARLIER_PERIODS = 4
-"""Loaded beyond the asked ones, so that the oldest of them has its year-on-year."""
+PERIODS_SHOWN, EARLIER_PERIODS = 5, 4
+"""The latter are loaded beyond the asked ones, so that the oldest of them has its year-on-year."""
 PRICED_WITHIN = timedelta(days=30)
 TOLD_AHEAD = ("forecast", "express", "express_revenue")
 """Rules on what few companies tell: where nothing was told, nothing is missing."""
@@ -104,9 +104,13 @@ class FinancialAuditorService(ExpertService[FinancialSnapshot, FinancialResult])
     def mark(self, snapshot: FinancialSnapshot, say: Voice) -> Scorecard:
         """What could not be judged is called by what it lacks, and what nobody tells is missing too."""
         card = super().mark(snapshot, say)
-        due = (f for f in card.findings if f.points is not None or f.id not in TOLD_AHEAD)
-        named = (_name_lacking(finding, snapshot, say) for finding in due)
+        named = (_name_lacking(finding, snapshot, say) for finding in card.findings)
         return replace(card, findings=(*named, *_untold(snapshot.trade, say)))
+
+    @classmethod
+    def trust(cls, rule: Rule, snapshot: FinancialSnapshot) -> float:
+        untold = rule.name in TOLD_AHEAD and rule.value_in(snapshot) is None
+        return 0.0 if untold else super().trust(rule, snapshot)
 
     def conclude(self, snapshot: FinancialSnapshot, card: Scorecard, say: Voice) -> FinancialResult:
         score = _weigh(card)
@@ -133,10 +137,11 @@ class FinancialAuditorService(ExpertService[FinancialSnapshot, FinancialResult])
         remark = SAY("signal_from_score", score=score, said=result.signal, signal=signal)
         return result.model_copy(update={"signal": signal}), [remark]
 
-    async def run(self, symbol: str, limit: int = 5, *, as_of: datetime, locale: Locale) -> dict[str, Any]:
+    async def run(
+        self, symbol: str, limit: int = PERIODS_SHOWN, *, as_of: datetime, locale: Locale
+    ) -> dict[str, Any]:
         case = await self._open(symbol, as_of, locale)
-        wanted = max(limit + EARLIER_PERIODS, PERIODS_READ)
-        reports = await self._facts.financial_reports(case.symbol, wanted, as_of=as_of)
+        reports = await self._facts.financial_reports(case.symbol, count_periods(limit), as_of=as_of)
         if not reports:
             raise self._refusal(case, "no_reports")
         statements = await self._spare(self._facts.read(Statement, case.symbol, as_of=as_of))
@@ -154,6 +159,11 @@ class FinancialAuditorService(ExpertService[FinancialSnapshot, FinancialResult])
             self._facts.daily_valuations(case.symbol, start, case.today, as_of=case.as_of)
         )
         return days[-1] if days else None
+
+
+def count_periods(limit: int) -> int:
+    """How many are read for so many that are shown."""
+    return max(limit + EARLIER_PERIODS, PERIODS_READ)
 
 
 def _weigh(card: Scorecard) -> int:

@@ -3,16 +3,16 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
-from math import copysign
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel
 
 from moot.modules.research.application.expert_service import Answer, ExpertService, refuse_answer
+from moot.modules.research.application.technical_analyst.derived import Derived
 from moot.modules.research.application.technical_analyst.relative_strength import stand_among, stand_beside
 from moot.modules.research.domain.evidence import Confidence, ExpertResult, Snapshot, cite, evidence_of
-from moot.modules.research.domain.facts import COMMON, Case
+from moot.modules.research.domain.facts import COMMON, Case, MarketFacts
 from moot.modules.research.domain.rubric import Scorecard, Voice
 from moot.shared.domain import units
 from moot.shared.domain.errors import Unavailable
@@ -21,6 +21,7 @@ from moot.shared.domain.experts import Direction, ExpertType
 from moot.shared.domain.facts import DailyBar, IndexBar
 from moot.shared.domain.messages import Catalogue, Locale
 from moot.shared.domain.peers import CrossSection
+from moot.shared.domain.symbol import Symbol
 
 FOLDER = Path(__file__).parent
 LOOKBACK_DAYS = 365
@@ -33,13 +34,7 @@ PATIENCE = 20.0
 HALF_A_CENT = 0.005 + 1e-9
 STALE_DAYS = 10
 
-BULLISH_PATTERNS = {"golden_cross", "breakout_20d_high", "bullish_engulfing"}
 SIGNALS: Mapping[int, Direction] = {1: "BULLISH", 0: "NEUTRAL", -1: "BEARISH"}
-ASIDE = 0.01
-"""Nearer to its average than this share of it, a price is on neither side."""
-TREND_ADX = 25
-"""From here on, by Wilder, there is a trend."""
-
 SELLING_DAYS, MILLION, COUNT = (
     units.Unit("days", "days", 1),
     units.Unit("million", "CNY", 0),
@@ -55,7 +50,7 @@ Pattern = Literal[
 ]
 
 
-class TechnicalSnapshot(Snapshot):
+class TechnicalSnapshot(Derived, Snapshot):
     """Indicators of adjusted prices on traded days; None where there are too few of them.
 
     `obv_change` is what on-balance volume moved in five days, in per cent of what was traded.
@@ -135,47 +130,6 @@ class TechnicalSnapshot(Snapshot):
     analysis_date: date
     days_since_last_trade: Annotated[int, units.DAYS]
 
-    @property
-    def trend(self) -> int | None:
-        """Above (+) or below (-) its 20-day average, 2 where ADX sees a trend that way; 0 on neither side."""
-        if self.adx_value is None or self.plus_di is None or self.minus_di is None or not self.ma20:
-            return None
-        aside = self.current_price / self.ma20 - 1
-        if abs(aside) < ASIDE:
-            return 0
-        agreed = self.adx_value >= TREND_ADX and (self.plus_di - self.minus_di) * aside > 0
-        return int(copysign(2 if agreed else 1, aside))
-
-    @property
-    def pattern_balance(self) -> int:
-        return sum(1 if pattern in BULLISH_PATTERNS else -1 for pattern in self.detected_patterns)
-
-    @property
-    def leads(self) -> dict[str, float]:
-        """By what it returned more than its market and its industry, where there is something to compare with."""
-        leads = {
-            "market": self.market_excess_60d,
-            "industry": self.industry_excess_60d,
-            "peers": self.peer_excess_3m,
-        }
-        return {beside: lead for beside, lead in leads.items() if lead is not None}
-
-    @property
-    def relative_strength(self) -> float | None:
-        """By what it leads all it is compared with, or trails them, on average; 0 where it does neither."""
-        leads = self.leads.values()
-        if not leads or self.return_60d is None:
-            return None
-        agreed = min(leads) > 0 or max(leads) < 0
-        return sum(leads) / len(leads) if agreed else 0.0
-
-    @property
-    def room(self) -> float | None:
-        """What can be won up to resistance for each unit lost down to support; a projection is nobody's level."""
-        down = self.current_price - self.support
-        swings = self.support_days and self.resistance_days
-        return (self.resistance - self.current_price) / down if swings and down > 0 else None
-
 
 class KeyTechnicalLevels(BaseModel, frozen=True):
     support: float
@@ -209,6 +163,16 @@ def _tell_leads(snapshot: TechnicalSnapshot, say: Voice) -> str:
     known = [say(f"beside.{name}.{'more' if lead >= 0 else 'less'}") for name, lead in leads.items()]
     wanting = {"no_market": "market" not in leads, "no_industry": leads.keys() <= {"market"}}
     return say.list_names([*known, *(say(f"beside.{name}") for name, holds in wanting.items() if holds)])
+
+
+async def read_indexes(
+    facts: MarketFacts, share: Symbol, start: date, end: date, as_of: datetime
+) -> Sequence[IndexBar]:
+    try:
+        async with asyncio.timeout(PATIENCE):
+            return await facts.read(IndexBar, share, as_of=as_of, start=start, end=end)
+    except TimeoutError:
+        raise Unavailable(TechnicalAnalystService.texts("indexes_late", seconds=PATIENCE)) from None
 
 
 def _is_one_of(level: Any, allowed: list[float]) -> bool:
@@ -297,18 +261,12 @@ class TechnicalAnalystService(ExpertService[TechnicalSnapshot, TechnicalResult])
         self, case: Case, day: date, bars: Sequence[DailyBar], own: Mapping[str, Any]
     ) -> tuple[dict[str, Any], dict[str, IndexBar]]:
         """Beside the market and the industry, between days on which it was traded; peers are those of today."""
-        indexes = await self._spare(self._find_indexes(case, bars[-61:][0].trade_date, bars[-1].trade_date))
-        beside, origins = stand_beside(bars, indexes, case.company.industry, own)
+        start, end = bars[-61:][0].trade_date, bars[-1].trade_date
+        indexes = await self._spare(read_indexes(self._facts, case.symbol, start, end, case.as_of))
+        beside, origins = stand_beside([bar.trade_date for bar in bars], indexes, case.company.industry, own)
         if not origins and day == case.today:
             beside |= stand_among(await self._spare(self._find_peers(case)))
         return beside, origins
-
-    async def _find_indexes(self, case: Case, start: date, end: date) -> Sequence[IndexBar]:
-        try:
-            async with asyncio.timeout(PATIENCE):
-                return await self._facts.read(IndexBar, case.symbol, as_of=case.as_of, start=start, end=end)
-        except TimeoutError:
-            raise Unavailable(self.texts("indexes_late", seconds=PATIENCE)) from None
 
     async def _find_peers(self, case: Case) -> list[CrossSection]:
         return [await self._facts.peers(case.symbol, as_of=case.as_of)]

@@ -3,10 +3,11 @@ or against the median of its peers where there is no index.
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import date
 from typing import Any
 
 from moot.modules.research.domain.facts import difference
-from moot.shared.domain.facts import DailyBar, IndexBar
+from moot.shared.domain.facts import IndexBar
 from moot.shared.domain.peers import CrossSection
 
 WINDOWS = (20, 60)
@@ -17,16 +18,16 @@ FEWEST_PEERS = 5
 
 
 def stand_beside(
-    bars: Sequence[DailyBar], indexes: Sequence[IndexBar], industry: str, own: Mapping[str, Any]
+    days: Sequence[date], indexes: Sequence[IndexBar], industry: str, own: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, IndexBar]]:
-    """What came of it, and the index each of it is from. `own` has the share's returns; whatever a window lacks makes
-    its comparison None.
+    """What came of it up to the last of the `days` it was traded on, and the index each of it is from. `own` has the
+    share's returns; whatever a window lacks makes its comparison None.
     """
     found: dict[str, Any] = {}
     origins: dict[str, IndexBar] = {}
     for place, of in (("market", None), ("industry", industry)):
         index = _choose(indexes, of)
-        compared = _compare(place, index, bars, own)
+        compared = _compare(place, index, days, own)
         found |= compared
         origins |= dict.fromkeys(compared, index[-1]) if index else {}
     return found, origins
@@ -39,13 +40,13 @@ def _choose(indexes: Sequence[IndexBar], industry: str | None) -> list[IndexBar]
 
 
 def _compare(
-    place: str, index: Sequence[IndexBar], bars: Sequence[DailyBar], own: Mapping[str, Any]
+    place: str, index: Sequence[IndexBar], days: Sequence[date], own: Mapping[str, Any]
 ) -> dict[str, Any]:
     closes = {bar.trade_date: bar.close for bar in index}
     found: dict[str, Any] = {f"{place}_index": index[-1].index if index else None}
     for n in WINDOWS:
-        start = closes.get(bars[-1 - n].trade_date) if len(bars) > n else None
-        end = closes.get(bars[-1].trade_date)
+        start = closes.get(days[-1 - n]) if len(days) > n else None
+        end = closes.get(days[-1])
         moved = round(100 * (end / start - 1), 1) if start and end else None
         found |= {f"{place}_return_{n}d": moved, f"{place}_excess_{n}d": _exceed(own[f"return_{n}d"], moved)}
     return found

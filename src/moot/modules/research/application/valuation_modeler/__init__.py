@@ -4,6 +4,7 @@ assumes; whether a price is low, and deserves to be.
 What the data do not allow is None: a loss has no PE rank and no earnings value, a shrinking profit no PEG.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Literal, get_args
@@ -21,11 +22,11 @@ from moot.modules.research.application.valuation_modeler.appraisal import (
 from moot.modules.research.application.valuation_modeler.snapshot import ValuationSnapshot
 from moot.modules.research.domain.evidence import Confidence, ExpertResult, cite
 from moot.modules.research.domain.facts import Case, Cited
-from moot.modules.research.domain.rubric import Finding, Scorecard, Voice, sign_of
+from moot.modules.research.domain.rubric import Rule, Scorecard, Voice, sign_of
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import ExpertType
-from moot.shared.domain.facts import Fact
+from moot.shared.domain.facts import Fact, MacroObservation
 from moot.shared.domain.messages import Locale
 from moot.shared.domain.peers import CrossSection
 
@@ -176,11 +177,13 @@ class ValuationModelerService(ExpertService[ValuationSnapshot, ValuationResult])
         counts = {n: getattr(snapshot, f"{n}_sessions") for n in PAST}
         return say.also(**{f"{n}_window": say(f"window.{lengths[n]}", sessions=counts[n]) for n in PAST})
 
-    def mark(self, snapshot: ValuationSnapshot, say: Voice) -> Scorecard:
+    @classmethod
+    def trust(cls, rule: Rule, snapshot: ValuationSnapshot) -> float:
         """A cyclical company is judged by its cycle and not by a year; a rank in a short past counts half."""
-        card, unasked = super().mark(snapshot, say), ONE_YEARS_EARNINGS if snapshot.cyclical else CYCLE
-        asked = (finding for finding in card.findings if finding.id not in unasked)
-        return replace(card, findings=tuple(_discount(finding, snapshot) for finding in asked))
+        if rule.name in (ONE_YEARS_EARNINGS if snapshot.cyclical else CYCLE):
+            return 0.0
+        short = rule.name in PAST and snapshot.has_short_past(rule.name)
+        return super().trust(rule, snapshot) * (0.5 if short else 1.0)
 
     def conclude(self, snapshot: ValuationSnapshot, card: Scorecard, say: Voice) -> ValuationResult:
         case = decide(snapshot, card)
@@ -220,9 +223,7 @@ class ValuationModelerService(ExpertService[ValuationSnapshot, ValuationResult])
         reports = await self._facts.financial_reports(case.symbol, REPORTS_READ, as_of=as_of)
         if not reports:
             raise self._refusal(case, "no_reports")
-        figures = await self._spare(self._facts.macro(case.symbol, YIELD_DAYS, as_of=as_of))
-        yields = [figure for figure in figures if figure.series == YIELD]
-        bond = max(yields, key=lambda figure: figure.period, default=None)
+        bond = find_bond(await self._spare(self._facts.macro(case.symbol, YIELD_DAYS, as_of=as_of)))
         material = Material(history, reports, await self._find_peers(case), bond)
         snapshot = valuation_snapshot(case, material)
         return await self._report(case, snapshot, self._cite(snapshot, material))
@@ -248,10 +249,9 @@ class ValuationModelerService(ExpertService[ValuationSnapshot, ValuationResult])
         return cite(self.expert.prefix, snapshot, today, origins=origins, labels=labels)
 
 
-def _discount(finding: Finding, s: ValuationSnapshot) -> Finding:
-    if finding.points is None or finding.id not in PAST or not s.has_short_past(finding.id):
-        return finding
-    return replace(finding, points=finding.points / 2)
+def find_bond(figures: Sequence[MacroObservation]) -> MacroObservation | None:
+    yields = [figure for figure in figures if figure.series == YIELD]
+    return max(yields, key=lambda figure: figure.period, default=None)
 
 
 SERVICE = ValuationModelerService

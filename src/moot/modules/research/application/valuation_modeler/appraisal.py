@@ -57,11 +57,15 @@ class Material:
     def today(self) -> DailyValuation:
         return self.history[-1]
 
+    def list_values(self, field: str) -> Sequence[float | None]:
+        """Day by day."""
+        return [getattr(day, field) for day in self.history]
+
 
 def valuation_snapshot(case: Case, material: Material) -> ValuationSnapshot:
     today, latest, first = material.today, material.reports[0], material.history[0].trade_date
     known = {
-        **_rank_multiples(material.history),
+        **_rank_multiples(material),
         **(_place_among(material.peers) if material.peers else {}),
         **_quality(material.reports[:FINANCE_PERIODS], case.locale),
         **_per_share(material),
@@ -88,10 +92,10 @@ def valuation_snapshot(case: Case, material: Material) -> ValuationSnapshot:
     )
 
 
-def _rank_multiples(history: Sequence[DailyValuation]) -> Figures:
+def _rank_multiples(material: Material) -> Figures:
     found: Figures = {}
     for name, field in MULTIPLES.items():
-        values = [getattr(day, field) for day in history]
+        values = material.list_values(field)
         sessions, usual = len(models.keep_valid(values)), models.find_usual(values)
         found |= {
             field: values[-1],
@@ -101,7 +105,7 @@ def _rank_multiples(history: Sequence[DailyValuation]) -> Figures:
         }
         if name != "ps":
             lasting = usual if sessions >= FEWEST_SESSIONS else None
-            found[f"{name}_implied_value"] = models.implied_value(history[-1].close, values[-1], lasting)
+            found[f"{name}_implied_value"] = models.implied_value(material.today.close, values[-1], lasting)
     return found
 
 

@@ -1,0 +1,158 @@
+"""The screen of many shares: the experts' own rules over all of them in one pass, ranked by what the debate's weights
+make of it. No model is asked, and nothing is known that was not at the moment.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import polars as pl
+
+from moot.modules.research.application.marking import Asked, Weights, find_leans
+from moot.modules.research.application.scope import ManyBars, ManyFacts, Scope, Screener
+from moot.modules.research.application.technical_analyst import LOOKBACK_DAYS
+from moot.modules.research.domain.facts import SAY
+from moot.modules.research.domain.rubric import Rule, plain_name
+from moot.modules.research.domain.screening import Screen, ScreenedShare, Status
+from moot.shared.domain.errors import AppError, InvalidInput
+from moot.shared.domain.experts import ExpertType
+from moot.shared.domain.facts import Company
+from moot.shared.domain.messages import Locale
+from moot.shared.domain.symbol import Symbol
+
+
+@dataclass(frozen=True)
+class ScreenService:
+    facts: ManyFacts
+    screeners: Sequence[Screener]
+    weights: Weights
+
+    async def run(
+        self,
+        symbols: Sequence[str],
+        *,
+        as_of: datetime,
+        locale: Locale,
+        experts: Collection[ExpertType] = tuple(ExpertType),
+        dimensions: Collection[str] = (),
+    ) -> Screen:
+        """`dimensions` are those to go by, as `technical.trend`; without them, all that the experts have."""
+        shares, refused = _read_symbols(symbols)
+        companies, unlisted = await self.facts.list_companies(shares, as_of=as_of)
+        listed = [share for share in shares if share.text in companies]
+        bars = await self.facts.read_bars(listed, LOOKBACK_DAYS, as_of=as_of)
+        table = _Table(companies, bars, locale)
+        unranked = [table.refuse(symbol, error) for symbol, error in {**refused, **unlisted}.items()]
+        unranked += [
+            table.set_aside(share.text, why) for share in listed if (why := table.find_hindrance(share.text))
+        ]
+        aside = {share.symbol for share in unranked}
+        fit = {share.text: companies[share.text] for share in listed if share.text not in aside}
+        scope = Scope(self.facts, fit, bars.traded.filter(pl.col("symbol").is_in(list(fit))), as_of)
+        chosen = [screener for screener in self.screeners if screener.service.expert in experts]
+        rows = [await screener.measure(scope) for screener in chosen]
+        judged = sorted({symbol for found in rows for symbol in found})
+        unranked += [table.set_aside(symbol, "too_little") for symbol in fit.keys() - set(judged)]
+        asked = list(_ask(chosen, rows, judged, dimensions))
+        ranked = table.rank(judged, asked, find_leans(asked, self.weights)) if judged and asked else []
+        return Screen(
+            as_of=as_of,
+            horizon=self.weights.horizon,
+            weights=self.weights.version,
+            shares=(*ranked, *sorted(unranked, key=lambda share: share.symbol)),
+            covered=tuple(each.name(rule.name) for each in asked for rule in each.rules),
+            left_out=tuple(
+                e for e in ExpertType if e in experts and e not in {s.service.expert for s in chosen}
+            ),
+            notes=tuple(SAY("screen.one_by_one", source=name).in_locale(locale) for name in bars.one_by_one),
+        )
+
+
+def _read_symbols(symbols: Sequence[str]) -> tuple[list[Symbol], dict[str, AppError]]:
+    """Each once; what is no symbol is a row that says so."""
+    shares: dict[str, Symbol] = {}
+    refused: dict[str, AppError] = {}
+    for text in symbols:
+        try:
+            share = Symbol.parse(text)
+            shares[share.text] = share
+        except InvalidInput as e:
+            refused[text] = e
+    return list(shares.values()), refused
+
+
+def _ask(
+    screeners: Sequence[Screener],
+    rows: Sequence[Mapping[str, Any]],
+    symbols: Sequence[str],
+    dimensions: Collection[str],
+) -> Iterator[Asked]:
+    for screener, found in zip(screeners, rows, strict=True):
+        prefix = screener.service.expert.prefix
+        rules = [
+            rule
+            for rule in screener.service.rules()
+            if not dimensions or f"{prefix}.{plain_name(rule.dimension)}" in dimensions
+        ]
+        if rules:
+            yield Asked(screener.service, rules, [found.get(symbol) for symbol in symbols])
+
+
+@dataclass(frozen=True)
+class _Table:
+    companies: Mapping[str, Company]
+    bars: ManyBars
+    locale: Locale
+
+    def refuse(self, symbol: str, error: AppError) -> ScreenedShare:
+        return ScreenedShare(
+            symbol=symbol, name=symbol, status="not_listed", notes=(error.in_locale(self.locale),)
+        )
+
+    def find_hindrance(self, symbol: str) -> Status | None:
+        """What keeps a share from being ranked, whatever is asked."""
+        standing = self.bars.standings.get(symbol)
+        if standing is None:
+            return "damaged" if symbol in self.bars.damaged else "no_data"
+        return "too_old" if standing.too_old else "suspended" if standing.suspended else None
+
+    def set_aside(self, symbol: str, why: Status) -> ScreenedShare:
+        standing = self.bars.standings.get(symbol)
+        newest = standing and standing.newest
+        said = SAY(f"screen.{why}", symbol=symbol, day=newest, sessions=standing and standing.sessions_old)
+        return self._row(symbol, status=why, notes=(said.in_locale(self.locale),))
+
+    def rank(
+        self, symbols: Sequence[str], asked: Sequence[Asked], leans: Sequence[float]
+    ) -> list[ScreenedShare]:
+        """Those that lean most towards buying first, equals by symbol."""
+        scores = {each.name(d): each.score(d) for each in asked for d in each.dimensions}
+        missing = [each.list_missing() for each in asked]
+        order = sorted(range(len(symbols)), key=lambda n: (-leans[n], symbols[n]))
+        return [
+            self._row(
+                symbols[n],
+                status="ranked",
+                rank=rank,
+                lean=leans[n],
+                scores={name: column[n] for name, column in scores.items()},
+                **self._tell_missing([(each, holes[n]) for each, holes in zip(asked, missing, strict=True)]),
+            )
+            for rank, n in enumerate(order, 1)
+        ]
+
+    def _tell_missing(self, missing: Sequence[tuple[Asked, Sequence[Rule]]]) -> dict[str, Any]:
+        """Rule by rule, and in words by dimension."""
+        rules = [(each, rule) for each, holes in missing for rule in holes]
+        if not rules:
+            return {}
+        parts = {(each.service, plain_name(rule.dimension)): None for each, rule in rules}
+        names = [service.texts(f"dimension.{part}") for service, part in parts]
+        said = SAY("screen.missing", names=names).in_locale(self.locale)
+        return {"missing": tuple(each.name(rule.name) for each, rule in rules), "notes": (said,)}
+
+    def _row(self, symbol: str, **told: Any) -> ScreenedShare:
+        standing = self.bars.standings.get(symbol)
+        name = self.companies[symbol].name_in(self.locale)
+        return ScreenedShare(symbol=symbol, name=name, newest=standing and standing.newest, **told)

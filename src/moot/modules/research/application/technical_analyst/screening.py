@@ -1,0 +1,108 @@
+"""The technical analyst of many shares: their bars in panels, a row of what its rules measure for each."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import date, datetime
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from moot.modules.research.application.marking import Service
+from moot.modules.research.application.scope import Scope
+from moot.modules.research.application.technical_analyst import (
+    MIN_BARS_REQUIRED,
+    TechnicalAnalystService,
+    read_indexes,
+)
+from moot.modules.research.application.technical_analyst.derived import Derived
+from moot.modules.research.application.technical_analyst.relative_strength import stand_among, stand_beside
+from moot.modules.research.domain.facts import MarketFacts
+from moot.shared.domain.errors import Unavailable
+from moot.shared.domain.facts import IndexBar
+from moot.shared.domain.symbol import Market, Symbol
+
+SERIES = ("open", "high", "low", "close", "volume", "amount")
+AT_ONCE = 200
+"""Shares in a panel: so many of them fit into the processor's cache."""
+LONGEST_WINDOW = 61
+"""Days that returns are compared over, and the one they begin from."""
+
+Measure = Callable[..., Mapping[str, Sequence[Any]]]
+"""Takes `SERIES` of shares with equally many bars, a row a share; gives columns, a value a share."""
+
+
+class Chart(SimpleNamespace, Derived):
+    """What the rules measure of one share; `days` are the last it was traded on."""
+
+    days: NDArray[np.datetime64]
+    trade = "company"
+    market_excess_60d: float | None = None
+    industry_excess_60d: float | None = None
+    peer_excess_3m: float | None = None
+
+
+def chart_many(traded: pl.DataFrame, measure: Measure) -> dict[str, Chart]:
+    """Of each share with enough bars; `traded` is in the order of symbols and days."""
+    charts: dict[str, Chart] = {}
+    days = traded["trade_date"].to_numpy()
+    for symbols, places, panel in _cut_panels(traded):
+        columns = measure(*panel)
+        for symbol, place, values in zip(symbols, places, zip(*columns.values(), strict=True), strict=True):
+            chart = charts[symbol] = Chart(**dict(zip(columns, values, strict=True)))
+            chart.days = days[place[0] : place[-1] + 1][-LONGEST_WINDOW:]
+    return charts
+
+
+def _cut_panels(
+    traded: pl.DataFrame,
+) -> Iterator[tuple[list[str], NDArray[np.intp], list[NDArray[np.float64]]]]:
+    """Shares with equally many bars side by side: who they are, where their bars are, and these."""
+    runs = traded["symbol"].rle().struct
+    symbols, lengths = runs.field("value").to_numpy(), runs.field("len").to_numpy().astype(np.intp)
+    starts = np.cumsum(lengths) - lengths
+    series = [traded[name].to_numpy() for name in SERIES]
+    for length in np.unique(lengths[lengths >= MIN_BARS_REQUIRED]):
+        alike = np.flatnonzero(lengths == length)
+        for begin in range(0, len(alike), AT_ONCE):
+            chosen = alike[begin : begin + AT_ONCE]
+            places = starts[chosen, np.newaxis] + np.arange(length)
+            yield symbols[chosen].tolist(), places, [each[places] for each in series]
+
+
+class TechnicalScreener:
+    service: Service = TechnicalAnalystService
+
+    def __init__(self, facts: MarketFacts, measure: Measure) -> None:
+        self._facts, self._measure = facts, measure
+        self._indexes: dict[tuple[Market, date, date], dict[str | None, list[IndexBar]]] = {}
+
+    async def measure(self, scope: Scope) -> dict[str, Chart]:
+        """Beside the indexes that the expert would put a share beside, or among its peers."""
+        charts = chart_many(scope.traded, self._measure)
+        for symbol, chart in charts.items():
+            days = chart.days.tolist()
+            indexes = await self._find_indexes(Symbol.parse(symbol), days, scope.as_of)
+            industry = scope.companies[symbol].industry
+            near = [*indexes.get(None, ()), *indexes.get(industry, ())]
+            beside, origins = stand_beside(days, near, industry, vars(chart))
+            if not origins:
+                section = (await scope.find_cross_sections()).get(symbol)
+                beside |= stand_among([section] if section else [])
+            vars(chart).update(beside)
+        return charts
+
+    async def _find_indexes(
+        self, share: Symbol, days: Sequence[date], as_of: datetime
+    ) -> Mapping[str | None, Sequence[IndexBar]]:
+        """By industry, those of the whole market under None; read once for all shares traded on the same days."""
+        key = share.market, days[0], days[-1]
+        if key not in self._indexes:
+            by_industry: dict[str | None, list[IndexBar]] = {}
+            with suppress(Unavailable):
+                for bar in await read_indexes(self._facts, share, *key[1:], as_of):
+                    by_industry.setdefault(bar.industry, []).append(bar)
+            self._indexes[key] = by_industry
+        return self._indexes[key]

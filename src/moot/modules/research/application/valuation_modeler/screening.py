@@ -1,0 +1,83 @@
+"""The valuation modeler of many shares: its own snapshot of each, taken from what was read of all at once."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any, overload
+
+from moot.modules.research.application.marking import Service
+from moot.modules.research.application.scope import Scope
+from moot.modules.research.application.valuation_modeler import (
+    HISTORY_DAYS,
+    REPORTS_READ,
+    YIELD_DAYS,
+    ValuationModelerService,
+    find_bond,
+)
+from moot.modules.research.application.valuation_modeler.appraisal import Material, valuation_snapshot
+from moot.modules.research.application.valuation_modeler.snapshot import ValuationSnapshot
+from moot.modules.research.domain.facts import MarketFacts
+from moot.shared.domain.errors import Unavailable
+from moot.shared.domain.facts import FinancialReport, MacroObservation
+from moot.shared.domain.symbol import Market, Symbol
+
+
+class Days(Sequence[Any]):
+    """A table as a sequence of its rows, each made when it is looked at: a share has hundreds, of which three are."""
+
+    def __init__(self, columns: Mapping[str, Sequence[Any]]) -> None:
+        self.columns = columns
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values())))
+
+    @overload
+    def __getitem__(self, place: int) -> Any: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Any]: ...
+    def __getitem__(self, place: int | slice) -> Any:
+        if isinstance(place, slice):
+            return Days({name: column[place] for name, column in self.columns.items()})
+        return SimpleNamespace(**{name: column[place] for name, column in self.columns.items()})
+
+
+@dataclass(frozen=True)
+class Tabled(Material):
+    """Material whose history is a table."""
+
+    history: Days
+
+    def list_values(self, field: str) -> Sequence[float | None]:
+        return self.history.columns[field]
+
+
+class ValuationScreener:
+    service: Service = ValuationModelerService
+
+    def __init__(self, facts: MarketFacts) -> None:
+        self._facts = facts
+        self._bonds: dict[Market, MacroObservation | None] = {}
+
+    async def measure(self, scope: Scope) -> dict[str, ValuationSnapshot]:
+        valuations, reports = (
+            await scope.read_valuations(HISTORY_DAYS),
+            await scope.read_filed(FinancialReport),
+        )
+        peers = await scope.find_cross_sections()
+        snapshots: dict[str, ValuationSnapshot] = {}
+        for share in scope.shares:
+            if share.text in valuations and share.text in reports:
+                days, filed = Days(valuations[share.text]), reports[share.text][:REPORTS_READ]
+                material = Tabled(days, filed, peers.get(share.text), await self._find_bond(share, scope))
+                snapshots[share.text] = valuation_snapshot(scope.open_case(share), material)
+        return snapshots
+
+    async def _find_bond(self, share: Symbol, scope: Scope) -> MacroObservation | None:
+        """Read once for all shares of a market."""
+        if share.market not in self._bonds:
+            self._bonds[share.market] = None
+            with suppress(Unavailable):
+                figures = await self._facts.macro(share, YIELD_DAYS, as_of=scope.as_of)
+                self._bonds[share.market] = find_bond(figures)
+        return self._bonds[share.market]
