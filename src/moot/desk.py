@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     from moot.modules.governance.container import GovernanceContainer
     from moot.modules.intake.application.intake_service import Conversation
     from moot.modules.intake.container import IntakeContainer
+    from moot.modules.jobs.application.watch import Watchlists
+    from moot.modules.jobs.container import JobsContainer
     from moot.modules.llm_platform.application.speaker import EngineChoice, Speaker
     from moot.modules.llm_platform.container import LLMPlatformContainer
     from moot.modules.market_data.application.sql import DatabaseTool, QueryResult, SqlDoor
@@ -89,6 +91,10 @@ class Moot(Desk):
         strict = self.settings.audit == "strict"
         self._audit = CallAudit(self.trail, self._clock, strict=strict) if self.trail else None
         self._optional_nodes = _optional_nodes(self.settings)
+        if self.trail:
+            from moot.modules.jobs.container import follow_causes
+
+            follow_causes(self.trail)
         if self.settings.goal_alignment == "embeddings":
             _ = self.governance  # says at once where that cannot be
 
@@ -191,6 +197,13 @@ class Moot(Desk):
         return EvaluationContainer(self.market_data, self.coordinator, self._clock)
 
     @cached_property
+    def jobs(self) -> JobsContainer:
+        from moot.modules.jobs.container import JobsContainer
+
+        near = self.market_data, self.coordinator, self.llm_platform
+        return JobsContainer(self.database, self._clock, *near)
+
+    @cached_property
     def database_tool(self) -> DatabaseTool:
         return self.market_data.database()
 
@@ -241,7 +254,7 @@ class Moot(Desk):
     async def __aexit__(self, *_error: object) -> None:
         """Sessions that still run are interrupted, and can be resumed by the next desk."""
         await self._opened_later.aclose()
-        for part in ("coordinator", "market_data", "llm_platform"):
+        for part in ("jobs", "coordinator", "market_data", "llm_platform"):
             if part in vars(self):
                 await getattr(self, part).close()
         if self.trail is not None:
@@ -333,6 +346,9 @@ class Moot(Desk):
 
     async def conversation(self, thread: UUID) -> Conversation:
         return await self.intake.service.conversation(thread, DEFAULT_WORKSPACE)
+
+    def _watchlists(self) -> Watchlists:
+        return self.jobs.watchlists()
 
     async def _query(self, query: Body, locale: Locale | None) -> QueryResult:
         spoken = locale or self.locale

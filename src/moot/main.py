@@ -25,7 +25,7 @@ def create_app(desk: Moot | None = None) -> FastAPI:
     async def lifespan(_app: FastAPI) -> AsyncIterator[dict[str, Any]]:
         """Sessions that an earlier process left behind go on here; those that run at the end may come to theirs."""
         runs, settings = serving.coordinator.sessions, serving.settings
-        async with serving:
+        async with serving, serving.jobs.delivering():
             loading = asyncio.create_task(serving.coordinator.engine())
             caretaker = asyncio.create_task(runs.look_after(settings.lease_seconds))
             try:
@@ -43,7 +43,7 @@ def create_app(desk: Moot | None = None) -> FastAPI:
         redoc_url=None,
     )
     app.state.desk = serving
-    for part in ("access", "coordinator", "market_data", "llm_platform", "governance"):
+    for part in ("access", "coordinator", "market_data", "llm_platform", "governance", "jobs"):
         setattr(app.state, part, getattr(serving, part))
     app.state.open_to_loopback, app.state.open_with_keys = True, serving.settings.open
     app.state.streams = Streams()

@@ -105,6 +105,8 @@ class Fenced(Exception):
 
 Fence = Callable[[Connection, Mapping[UUID, int]], None]
 """Called within the transaction, after its first write: raises `Fenced` unless the tokens are still the sessions'."""
+Follower = Callable[[Connection, Sequence[Mapping[str, Any]]], None]
+"""Called within the transaction, with the rows it writes: may write its own, which stand or fall with them."""
 
 
 class AuditTrail:
@@ -114,6 +116,7 @@ class AuditTrail:
         self.database, self.seal = database, seal
         self.kinds: dict[str, Kind] = {}
         self._fence: Fence | None = None
+        self._followers: dict[str, Follower] = {}
         self._append = GroupCommit(self._commit)
 
     def vouches_for(self, *kinds: Kind) -> None:
@@ -123,6 +126,10 @@ class AuditTrail:
     def set_fence(self, fence: Fence) -> None:
         """Whoever gives out leases says how to tell that one was lost."""
         self._fence = fence
+
+    def follow(self, kind: str, follower: Follower) -> None:
+        """Whoever has to act on rows of a kind says how."""
+        self._followers[kind] = follower
 
     async def append(
         self,
@@ -179,6 +186,7 @@ class AuditTrail:
         if not written:
             self._check_leases(db, records)
             _write_rows(db, records)
+            self._tell_followers(db, records)
         listed = [head for head in heads.values() if head.closed or head.session_id in opened]
         links += self._list_in_ledgers(db, listed)
         if links:
@@ -216,6 +224,11 @@ class AuditTrail:
             links.append(_link(Record(ENDED if head.closed else LISTED, "insert", head.ledger, listed), ends))
         self._store_heads(db, ends.values())
         return links
+
+    def _tell_followers(self, db: Connection, records: Iterable[Record]) -> None:
+        for kind, follower in self._followers.items():
+            if rows := [record.values for record in records if record.kind.name == kind]:
+                follower(db, rows)
 
     def _check_leases(self, db: Connection, records: Iterable[Record]) -> None:
         """After the first write, when the database holds its locks: until the commit nobody can take a lease."""

@@ -1,0 +1,87 @@
+"""Wires watch-lists and notifications to where they are kept and to the record of the desk."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from moot.modules.coordinator.container import CoordinatorContainer
+from moot.modules.jobs.application.delivery import DeliveryService
+from moot.modules.jobs.application.destinations import DestinationService
+from moot.modules.jobs.application.watch import WatchlistService
+from moot.modules.jobs.domain.destinations import Destination
+from moot.modules.jobs.domain.notices import Notice
+from moot.modules.jobs.infrastructure.desk_record import DeskRecord
+from moot.modules.jobs.infrastructure.notify_store import SqlNotifications, follow_causes
+from moot.modules.jobs.infrastructure.watch_store import SqlWatchStore
+from moot.modules.llm_platform.container import LLMPlatformContainer
+from moot.modules.market_data.container import MarketDataContainer
+from moot.shared.domain.clock import Clock
+from moot.shared.infrastructure.database import Database
+from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
+
+if TYPE_CHECKING:
+    from moot.modules.jobs.infrastructure.senders import Sender
+
+__all__ = ["JobsContainer", "follow_causes"]
+
+
+class JobsContainer:
+    """`database` None: nothing is stored, so nothing is watched and nobody is told."""
+
+    def __init__(
+        self,
+        database: Database | None,
+        clock: Clock,
+        market: MarketDataContainer,
+        coordinator: CoordinatorContainer,
+        llm_platform: LLMPlatformContainer,
+    ) -> None:
+        self._clock, self._market, self._coordinator = clock, market, coordinator
+        self._watched = SqlWatchStore(database) if database else None
+        self._notifications = SqlNotifications(database, llm_platform.cipher) if database else None
+
+    def watchlists(self, workspace: str = DEFAULT_WORKSPACE) -> WatchlistService:
+        return WatchlistService(
+            self._watched, self._market.market_data(), self._record(), self._clock, workspace
+        )
+
+    def destinations(self, workspace: str = DEFAULT_WORKSPACE) -> DestinationService:
+        return DestinationService(self._notifications, self._send, self._clock, workspace)
+
+    def delivery(self) -> DeliveryService | None:
+        """Whose `deliver_due` sends what is due; None where nothing is kept."""
+        store = self._notifications
+        return DeliveryService(store, store, self._record(), self._send, self._clock) if store else None
+
+    async def deliver_now(self) -> int:
+        """How many were sent."""
+        delivery = self.delivery()
+        return await delivery.deliver_due(self._clock.now()) if delivery else 0
+
+    @asynccontextmanager
+    async def delivering(self) -> AsyncIterator[None]:
+        """Deliver from time to time while the block lasts."""
+        delivery = self.delivery()
+        if delivery is None:
+            yield
+            return
+        async with delivery.delivering():
+            yield
+
+    async def close(self) -> None:
+        if "_sender" in vars(self):
+            await self._sender.aclose()
+
+    def _record(self) -> DeskRecord:
+        return DeskRecord(self._coordinator.session_history(), self._market.market_data(), self._clock)
+
+    @cached_property
+    def _sender(self) -> "Sender":
+        """From the first message: what it stands on takes a quarter of a second to load."""
+        from moot.modules.jobs.infrastructure.senders import Sender
+
+        return Sender(self._clock)
+
+    async def _send(self, to: Destination, notice: Notice) -> None:
+        await self._sender(to, notice)
