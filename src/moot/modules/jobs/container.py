@@ -1,27 +1,30 @@
 """Wires watch-lists and notifications to where they are kept and to the record of the desk."""
 
-from collections.abc import AsyncIterator
+from __future__ import annotations
+
 from contextlib import asynccontextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from moot.modules.coordinator.container import CoordinatorContainer
 from moot.modules.jobs.application.delivery import DeliveryService
 from moot.modules.jobs.application.destinations import DestinationService
 from moot.modules.jobs.application.watch import WatchlistService
-from moot.modules.jobs.domain.destinations import Destination
-from moot.modules.jobs.domain.notices import Notice
-from moot.modules.jobs.infrastructure.desk_record import DeskRecord
 from moot.modules.jobs.infrastructure.notify_store import SqlNotifications, follow_causes
 from moot.modules.jobs.infrastructure.watch_store import SqlWatchStore
-from moot.modules.llm_platform.container import LLMPlatformContainer
-from moot.modules.market_data.container import MarketDataContainer
-from moot.shared.domain.clock import Clock
-from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from moot.modules.coordinator.container import CoordinatorContainer
+    from moot.modules.jobs.domain.destinations import Destination
+    from moot.modules.jobs.domain.notices import Notice
+    from moot.modules.jobs.infrastructure.desk_record import DeskRecord
     from moot.modules.jobs.infrastructure.senders import Sender
+    from moot.modules.llm_platform.container import LLMPlatformContainer
+    from moot.modules.market_data.container import MarketDataContainer
+    from moot.shared.domain.clock import Clock
+    from moot.shared.infrastructure.database import Database
 
 __all__ = ["JobsContainer", "follow_causes"]
 
@@ -74,10 +77,12 @@ class JobsContainer:
             await self._sender.aclose()
 
     def _record(self) -> DeskRecord:
+        from moot.modules.jobs.infrastructure.desk_record import DeskRecord
+
         return DeskRecord(self._coordinator.session_history(), self._market.market_data(), self._clock)
 
     @cached_property
-    def _sender(self) -> "Sender":
+    def _sender(self) -> Sender:
         """From the first message: what it stands on takes a quarter of a second to load."""
         from moot.modules.jobs.infrastructure.senders import Sender
 
