@@ -217,6 +217,9 @@ async def test_the_note_stands_or_falls_with_what_caused_it(scene, monkeypatch):
     noted = scene.shelf.sessions[session]
     await scene.repository.update_session(noted)  # told twice, as after a crash, it is noted once
     assert len(await scene.rows()) == 1
+    assert await scene.deliver() == 1
+    await scene.repository.update_session(noted)
+    assert await scene.deliver() == 0
 
     def fail(*_given: object, **_named: object) -> None:
         raise Unavailable("no room")
@@ -282,6 +285,33 @@ async def test_what_always_fails_is_given_up_where_everybody_sees_it(scene):
     assert view.last_error == "it answered with HTTP 500: down"
     assert ADDRESS not in f"{logs} {view!r} {view.model_dump_json()}"
     assert "a-key-of-a-chat-group" not in f"{logs} {view!r} {view.model_dump_json()}"
+
+
+async def test_a_defect_keeps_nothing_else_from_being_sent(scene):
+    await scene.add()
+    await scene.end()
+    await scene.end()
+    scene.mailbox.errors = [KeyError("a defect")]
+    with capture_logs() as logs:
+        assert await scene.deliver() == 0
+    assert [(entry["log_level"], type(entry["exc_info"])) for entry in logs] == [("warning", KeyError)]
+    assert await scene.deliver() == 1
+    assert sorted(row.status for row in await scene.rows()) == ["due", "sent"]
+
+
+async def test_the_longest_message_fits_the_strictest_service(scene, monkeypatch):
+    await scene.add(locale="zh-CN")
+    await scene.end(reason="很" * 5000, locale="zh-CN")
+
+    async def tell(session_id: UUID, workspace: str) -> Told:
+        told = await Shelf.tell(scene.shelf, session_id, workspace)
+        return told.model_copy(update={"names": {"zh-CN": "长" * 500}})
+
+    monkeypatch.setattr(scene.shelf, "tell", tell)
+    assert await scene.deliver() == 1
+    ((_, notice),) = scene.mailbox.taken
+    assert "很" in notice.text
+    assert len(notice.text.encode()) < 1500
 
 
 async def test_what_cannot_pass_is_given_up_at_once(scene):

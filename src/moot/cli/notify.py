@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from rich.text import Text
 
-from moot.cli.options import AsJson, argument, ask_secret, group, option, secret_in
+from moot.cli.options import AsJson, argument, ask_secret, group, option, secret_in, somebody_is_there
 from moot.cli.outcome import at_desk, command, on_desk
 from moot.cli.printing import field, line_field, print_table, tell
 from moot.cli.texts import environment_locale, say
@@ -44,8 +44,8 @@ def add(
     """An address with a key in it is never an argument: those are seen by whoever lists the processes."""
     with command() as settings:
         url = server or _secret("--url-env", url_env, "notify.ask_url")
-        asked = SECRETS.get(kind)
-        secret = _secret("--secret-env", secret_env, asked) if asked or secret_env else None
+        asked = SECRETS.get(kind) if somebody_is_there() or not (url_env or server) else None
+        secret = _secret("--secret-env", secret_env, asked)
         typed = {"name": name, "kind": kind, "url": url, "secret": secret, "sender": sender}
         told = {"occasions": occasions, "locale": locale or environment_locale(), "recipients": recipients}
         body = validate(DestinationBody, typed | told)

@@ -58,9 +58,12 @@ class DeliveryService:
         lots = {place: list(rows) for place, rows in groupby(due, key=lambda row: row.destination_id)}
         moment = _count_from(now)
         served = [self._serve(known[place], rows, moment) for place, rows in lots.items() if place in known]
-        sent = sum(await asyncio.gather(*served))
+        done = await asyncio.gather(*served, return_exceptions=True)
+        for failed in done:  # not before all of them have come to their end
+            if isinstance(failed, BaseException):
+                raise failed
         await self._outbox.forget(now - KEPT)
-        return sent
+        return sum(sent for sent in done if isinstance(sent, int))
 
     @asynccontextmanager
     async def delivering(self) -> AsyncIterator[None]:
@@ -95,7 +98,7 @@ class DeliveryService:
                     await self._outbox.drop(claimed)
                     continue
                 await self._send(place, notice)
-            except AppError as e:
+            except Exception as e:  # noqa: BLE001  # bulkhead: one message must not keep others from being sent
                 await self._note_failure(claimed, place, e, moment())
                 break
             await self._outbox.close(claimed, "sent", moment())
@@ -114,17 +117,19 @@ class DeliveryService:
         return compose(pending, told, before, place.locale)
 
     async def _note_failure(
-        self, claimed: Pending, place: Destination, error: AppError, now: datetime
+        self, claimed: Pending, place: Destination, error: Exception, now: datetime
     ) -> None:
-        said, about = error_text(error, place.locale), {"id": str(claimed.id), "destination": place.name}
+        said = error_text(error, place.locale)
+        about = {"id": str(claimed.id), "destination": place.name, "attempts": claimed.attempts}
+        defect = None if isinstance(error, AppError) else error
         final = isinstance(error, DeliveryFailed) and not error.passing
         if final or claimed.attempts >= MOST_ATTEMPTS:
-            logger.error("notification given up", attempts=claimed.attempts, error=said, **about)
+            logger.error("notification given up", error=said, exc_info=defect, **about)
             await self._outbox.close(claimed, "given_up", now, said)
             return
         asked = error.retry_after if isinstance(error, DeliveryFailed) else 0.0
         pause = find_pause(claimed.attempts, asked, self._chance())
-        logger.warning("notification not delivered", attempts=claimed.attempts, error=said, **about)
+        logger.warning("notification not delivered", error=said, exc_info=defect, **about)
         await self._outbox.postpone(claimed, now + pause, said)
 
 
