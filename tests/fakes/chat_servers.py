@@ -14,6 +14,8 @@ from urllib.parse import parse_qs
 
 from aiohttp import web
 
+from tests.fakes.clock import settle
+
 DINGTALK_SECRET = "SEC19dd84be8c7f3cf71761974f1ed3ef77"
 FEISHU_SECRET = "kjPfPxsGTwYhTVPBiFsbad"
 WEBHOOK_SECRET = "a shared secret of ours"
@@ -29,6 +31,8 @@ class ChatServer:
     heard: list[dict[str, Any]] = field(default_factory=list)
     refuse_with: tuple[int, str, dict[str, str]] | None = None
     hang: bool = False
+    in_parts: bool = False
+    """Its answer comes bit by bit."""
 
     def address(self, kind: str) -> str:
         return {
@@ -50,7 +54,17 @@ class ChatServer:
         services |= {"/services": self._slack, "/hook": self._webhook}
         serve = next(serve for prefix, serve in services.items() if path.startswith(prefix))
         assert request.content_type == "application/json"
-        return serve(request, raw)
+        answer = serve(request, raw)
+        return await self._drip(request, answer) if self.in_parts else answer
+
+    async def _drip(self, request: web.Request, whole: web.Response) -> web.StreamResponse:
+        answer = web.StreamResponse()
+        await answer.prepare(request)
+        assert isinstance(whole.body, bytes)
+        for byte in whole.body:
+            await answer.write(bytes([byte]))
+            await settle()
+        return answer
 
     def _wecom(self, request: web.Request, raw: bytes) -> web.Response:
         body = json.loads(raw)

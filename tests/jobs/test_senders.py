@@ -77,6 +77,13 @@ async def test_each_service_takes_what_is_signed_and_written_as_it_wants_it(chat
     assert heard["text"] == wanted
 
 
+@pytest.mark.parametrize("kind", ["wecom", "dingtalk", "feishu"])
+async def test_an_answer_is_read_to_its_end_however_it_comes(chat, send, kind):
+    chat.in_parts = True
+    await send(chat_place(chat, kind), NOTICE)
+    assert len(chat.heard) == 1
+
+
 async def test_a_webhook_is_given_all_of_it(chat, send):
     await send(chat_place(chat, "webhook"), NOTICE)
     assert chat.heard == [NOTICE.model_dump(mode="json")]

@@ -14,6 +14,7 @@ from sqlalchemy import (
     String,
     Text,
     UniqueConstraint,
+    bindparam,
     delete,
     func,
     insert,
@@ -75,6 +76,9 @@ FACTS = {"kind", "occasions", "locale", "sender", "recipients", "place"}
 SECRETS = ("url", "secret")
 SHORTEST_KEY = 16
 """What is shorter in an address may be an ordinary word, which must not vanish from all that is written."""
+CONCERNED = select(PLACE.id, PLACE.workspace_id, PLACE.facts).where(
+    PLACE.workspace_id.in_(bindparam("of", expanding=True))
+)
 MOST_LOOKED_AT = 1000
 """Failures among which the last of each place is looked for."""
 SHOWN = [getattr(ROW, name) for name in Pending._fields]
@@ -130,8 +134,7 @@ def _note(db: Connection, causes: Iterator[Cause]) -> None:
     found = list(causes)
     if not found:
         return
-    concerned = PLACE.workspace_id.in_({cause.workspace_id for cause in found})
-    places = db.execute(select(PLACE.id, PLACE.workspace_id, PLACE.facts).where(concerned)).all()
+    places = db.execute(CONCERNED, {"of": list({cause.workspace_id for cause in found})}).all()
     rows = [
         _row(cause, place)
         for cause in found

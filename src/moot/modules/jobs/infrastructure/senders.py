@@ -135,10 +135,20 @@ class Sender:
         async with self._client.post(
             address, data=post.body, headers=headers, allow_redirects=False
         ) as answer:
-            said = (await answer.content.read(MOST_READ)).decode("utf-8", "replace")
+            said = await _read(answer)
             _check_status(to, answer.status, said, answer.headers.get("Retry-After", ""))
             if to.kind in CODES:
                 _check_code(to, said)
+
+
+async def _read(answer: aiohttp.ClientResponse) -> str:
+    """It may come in parts."""
+    body = bytearray()
+    async for part in answer.content.iter_any():
+        body += part
+        if len(body) > MOST_READ:
+            break
+    return body.decode("utf-8", "replace")
 
 
 def _check_status(to: Destination, status: int, said: str, retry_after: str) -> None:
