@@ -109,5 +109,7 @@ async def test_a_desk_that_is_served_delivers_by_itself_and_logs_no_secret(home,
             with pytest.raises(AllExpertsFailed):
                 await desk.research(SYMBOL, ["technical_analyst"], as_of=THIRD_DAY)
             await until(lambda: any(entry["event"] == "notification given up" for entry in logs))
+    seen = await inside(home, monkeypatch)("doctor")
+    assert "given up: 1. What was wrong: moot notify list" in " ".join(seen.stdout.split())
     assert TOKEN not in str(logs)
     assert WEBHOOK_SECRET not in str(logs)

@@ -26,7 +26,8 @@ from moot.modules.jobs.domain.destinations import (
 from moot.modules.jobs.domain.notices import Notice, Told
 from moot.modules.jobs.domain.texts import SAY
 from moot.modules.jobs.domain.watch import Ruling
-from moot.modules.jobs.infrastructure.notify_store import NotificationRow, SqlNotifications, follow_causes
+from moot.modules.jobs.infrastructure.causes import NotificationRow, follow_causes
+from moot.modules.jobs.infrastructure.notify_store import SqlNotifications
 from moot.modules.llm_platform.infrastructure.config_repository import Cipher
 from moot.shared.domain.errors import Conflict, InvalidInput, NotFound, Unavailable
 from moot.shared.infrastructure.audit_trail import AuditTrail
@@ -224,7 +225,7 @@ async def test_the_note_stands_or_falls_with_what_caused_it(scene, monkeypatch):
     def fail(*_given: object, **_named: object) -> None:
         raise Unavailable("no room")
 
-    monkeypatch.setattr("moot.modules.jobs.infrastructure.notify_store.upsert", fail)
+    monkeypatch.setattr("moot.modules.jobs.infrastructure.causes.upsert", fail)
     other = noted.model_copy(update={"id": uuid4()})
     await scene.repository.save_session(other.model_copy(update={"status": "running"}))
     with pytest.raises(Unavailable):

@@ -6,20 +6,20 @@ from contextlib import asynccontextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from moot.modules.jobs.application.delivery import DeliveryService
-from moot.modules.jobs.application.destinations import DestinationService
-from moot.modules.jobs.application.watch import WatchlistService
-from moot.modules.jobs.infrastructure.notify_store import SqlNotifications, follow_causes
-from moot.modules.jobs.infrastructure.watch_store import SqlWatchStore
+from moot.modules.jobs.infrastructure.causes import follow_causes
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from moot.modules.coordinator.container import CoordinatorContainer
+    from moot.modules.jobs.application.delivery import DeliveryService
+    from moot.modules.jobs.application.destinations import DestinationService
+    from moot.modules.jobs.application.watch import WatchlistService
     from moot.modules.jobs.domain.destinations import Destination
     from moot.modules.jobs.domain.notices import Notice
     from moot.modules.jobs.infrastructure.desk_record import DeskRecord
+    from moot.modules.jobs.infrastructure.notify_store import SqlNotifications
     from moot.modules.jobs.infrastructure.senders import Sender
     from moot.modules.llm_platform.container import LLMPlatformContainer
     from moot.modules.market_data.container import MarketDataContainer
@@ -40,20 +40,25 @@ class JobsContainer:
         coordinator: CoordinatorContainer,
         llm_platform: LLMPlatformContainer,
     ) -> None:
-        self._clock, self._market, self._coordinator = clock, market, coordinator
-        self._watched = SqlWatchStore(database) if database else None
-        self._notifications = SqlNotifications(database, llm_platform.cipher) if database else None
+        self._database, self._clock = database, clock
+        self._market, self._coordinator, self._llm_platform = market, coordinator, llm_platform
 
     def watchlists(self, workspace: str = DEFAULT_WORKSPACE) -> WatchlistService:
-        return WatchlistService(
-            self._watched, self._market.market_data(), self._record(), self._clock, workspace
-        )
+        from moot.modules.jobs.application.watch import WatchlistService
+        from moot.modules.jobs.infrastructure.watch_store import SqlWatchStore
+
+        store = SqlWatchStore(self._database) if self._database else None
+        return WatchlistService(store, self._market.market_data(), self._record(), self._clock, workspace)
 
     def destinations(self, workspace: str = DEFAULT_WORKSPACE) -> DestinationService:
+        from moot.modules.jobs.application.destinations import DestinationService
+
         return DestinationService(self._notifications, self._send, self._clock, workspace)
 
     def delivery(self) -> DeliveryService | None:
         """Whose `deliver_due` sends what is due; None where nothing is kept."""
+        from moot.modules.jobs.application.delivery import DeliveryService
+
         store = self._notifications
         return DeliveryService(store, store, self._record(), self._send, self._clock) if store else None
 
@@ -80,6 +85,12 @@ class JobsContainer:
         from moot.modules.jobs.infrastructure.desk_record import DeskRecord
 
         return DeskRecord(self._coordinator.session_history(), self._market.market_data(), self._clock)
+
+    @cached_property
+    def _notifications(self) -> SqlNotifications | None:
+        from moot.modules.jobs.infrastructure.notify_store import SqlNotifications
+
+        return SqlNotifications(self._database, self._llm_platform.cipher) if self._database else None
 
     @cached_property
     def _sender(self) -> Sender:
