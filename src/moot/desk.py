@@ -54,8 +54,9 @@ if TYPE_CHECKING:
     from moot.modules.governance.container import GovernanceContainer
     from moot.modules.intake.application.intake_service import Conversation
     from moot.modules.intake.container import IntakeContainer
+    from moot.modules.jobs.application.watch import Watchlists
     from moot.modules.jobs.application.worker import Worker
-    from moot.modules.jobs.container import JobsContainer
+    from moot.modules.jobs.container import Engine, JobsContainer
     from moot.modules.llm_platform.application.speaker import EngineChoice, Speaker
     from moot.modules.llm_platform.container import LLMPlatformContainer
     from moot.modules.market_data.application.sql import DatabaseTool, QueryResult, SqlDoor
@@ -92,6 +93,10 @@ class Moot(Desk):
         strict = self.settings.audit == "strict"
         self._audit = CallAudit(self.trail, self._clock, strict=strict) if self.trail else None
         self._optional_nodes = _optional_nodes(self.settings)
+        if self.trail:
+            from moot.modules.jobs.container import follow_causes
+
+            follow_causes(self.trail)
         if self.settings.goal_alignment == "embeddings":
             _ = self.governance  # says at once where that cannot be
 
@@ -153,24 +158,22 @@ class Moot(Desk):
             llm_platform=self.llm_platform,
             clock=self._clock,
             settings=self.settings,
-            queue=self.jobs.engine if self.jobs else None,
+            queue=self._queue,
             lease_clock=self.database.clock
             if self.database and isinstance(self._clock, SystemClock)
             else None,
         )
 
     @cached_property
-    def jobs(self) -> JobsContainer | None:
+    def _queue(self) -> Engine | None:
         """None where nothing is stored: then nothing can wait."""
-        from moot.modules.jobs.container import JobsContainer
+        from moot.modules.jobs.container import Engine
 
-        if self.database is None:
-            return None
-        return JobsContainer(self.database, lambda: self.coordinator.sessions, self.settings)
+        return Engine(self.trail) if self.trail else None
 
     def work(self) -> None:
         """Take sessions from the queue from now on, unless others are to."""
-        if self._worker is None and self.jobs is not None and self.settings.worker:
+        if self._worker is None and self._queue is not None and self.settings.worker:
             self._worker = self.jobs.worker()
             self._worker.start()
 
@@ -211,6 +214,13 @@ class Moot(Desk):
         from moot.modules.evaluation.container import EvaluationContainer
 
         return EvaluationContainer(self.market_data, self.coordinator, self._clock)
+
+    @cached_property
+    def jobs(self) -> JobsContainer:
+        from moot.modules.jobs.container import JobsContainer
+
+        near = self.market_data, self.coordinator, self.llm_platform
+        return JobsContainer(self.database, self._clock, *near, self._queue, self.settings)
 
     @cached_property
     def database_tool(self) -> DatabaseTool:
@@ -264,13 +274,13 @@ class Moot(Desk):
         """Sessions that still run are interrupted, and can be resumed by the next desk."""
         await self.rest()
         await self._opened_later.aclose()
-        for part in ("coordinator", "market_data", "llm_platform"):
+        for part in ("jobs", "coordinator", "market_data", "llm_platform"):
             if part in vars(self):
                 await getattr(self, part).close()
         if self.trail is not None:
             await self.trail.finish()
-        if "jobs" in vars(self) and self.jobs is not None:
-            await self.jobs.engine.close()
+        if "_queue" in vars(self) and self._queue is not None:
+            await self._queue.close()
         if self.database is not None:
             await self.database.close()
 
@@ -367,6 +377,9 @@ class Moot(Desk):
 
     async def conversation(self, thread: UUID) -> Conversation:
         return await self.intake.service.conversation(thread, DEFAULT_WORKSPACE)
+
+    def _watchlists(self) -> Watchlists:
+        return self.jobs.watchlists()
 
     async def _query(self, query: Body, locale: Locale | None) -> QueryResult:
         spoken = locale or self.locale

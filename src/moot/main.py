@@ -24,7 +24,7 @@ def create_app(desk: Moot | None = None) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[dict[str, Any]]:
         """What waits in the queue is worked on here, unless others do; what runs at the end may come to its own."""
-        async with serving:
+        async with serving, serving.jobs.delivering():
             loading = asyncio.create_task(serving.coordinator.engine())
             serving.work()
             try:
@@ -42,7 +42,7 @@ def create_app(desk: Moot | None = None) -> FastAPI:
         redoc_url=None,
     )
     app.state.desk = serving
-    for part in ("access", "coordinator", "market_data", "llm_platform", "governance"):
+    for part in ("access", "coordinator", "market_data", "llm_platform", "governance", "jobs"):
         setattr(app.state, part, getattr(serving, part))
     app.state.open_to_loopback, app.state.open_with_keys = True, serving.settings.open
     app.state.streams = Streams()

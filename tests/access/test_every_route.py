@@ -9,9 +9,11 @@ from typing import Any, NamedTuple
 import pytest
 import pytest_asyncio
 from fastapi import FastAPI
+from pydantic import SecretStr
 
 from moot.api.routes import register_routes
 from moot.modules.access.domain import INCLUDES, SCOPES
+from moot.modules.jobs.application.destinations import DestinationBody
 from tests.access.desk import HERE, calling, new_key, open_app
 from tests.fakes.clock import PATIENCE, TickingClock
 
@@ -30,6 +32,8 @@ TRIED_ELSEWHERE = {"/api/v1/coordinator/intake/metrics/locale-sample"}
 SESSIONS = "/api/v1/coordinator/research/sessions"
 CONFIGS = "/api/v1/llm-platform/configs"
 USAGE = "/api/v1/llm-platform/usage"
+WATCHLISTS = "/api/v1/watchlists"
+DESTINATIONS = "/api/v1/notifications/destinations"
 INTAKE = "/api/v1/coordinator/intake"
 GOVERNANCE, UNVERSIONED = "/api/v1/coordinator", "/api/coordinator"
 OUR_RULE = {
@@ -45,6 +49,9 @@ OUR_RULE = {
         {"violates": False, "payload": {"tool": "theirs"}},
     ],
 }
+
+
+NOBODY_TOLD = DestinationBody(name="ours", kind="webhook", url=SecretStr("http://127.0.0.1:1/"))
 
 
 def our_rules(body: Any) -> int:
@@ -67,6 +74,8 @@ LISTS: dict[str, Callable[[Any], int]] = {
     f"{GOVERNANCE}/decisions": lambda body: sum(item["status"] == "escalated" for item in body["items"]),
     f"{GOVERNANCE}/escalations": lambda body: body["total"],
     INTAKE: len,
+    WATCHLISTS: lambda body: len(body["items"]),
+    DESTINATIONS: len,
 }
 """How to count what a list shows."""
 
@@ -198,6 +207,8 @@ async def ours(app: FastAPI) -> dict[str, str]:
     async with calling(app, address=HERE) as client:
         done = (await client.post("/api/v1/coordinator/research", json=question)).json()
         await client.post(CONFIGS, json=model)
+        await client.post(WATCHLISTS, json={"symbols": ["900001.DEMO"]})
+        await app.state.jobs.destinations().add(NOBODY_TOLD)
         ruleset = (await client.post(f"{GOVERNANCE}/rules", json=OUR_RULE)).json()["ruleset"]
         decision = {"decision_type": "tool_call", "payload": {"tool": "ours", "args": {}}}
         asked = (await client.post(f"{GOVERNANCE}/decisions", json=decision)).json()

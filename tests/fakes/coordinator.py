@@ -1,7 +1,7 @@
 """Stand-ins for what the coordinator talks to, one per port."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -121,12 +121,9 @@ class FakeSessions(IResearchSessionRepository):
         lease: Lease | None = None,
         key: IdempotencyKey | None = None,
         at_leisure: bool = False,
-        along: Callable[[Any], None] | None = None,
     ) -> None:
         self._check()
         self.sessions[session.id] = session
-        if along is not None:
-            along(None)
         self.nodes += nodes
         self.events += events
 

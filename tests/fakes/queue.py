@@ -2,26 +2,21 @@
 
 import asyncio
 from collections.abc import Collection
-from typing import Any
 from uuid import UUID
 
+from moot.modules.coordinator.application.session_queue import SessionQueue
 from moot.modules.coordinator.application.sessions import Sessions
-from moot.modules.coordinator.domain.ports.session_queue import Haste, SessionQueue
 
 
 class OwnQueue(SessionQueue):
-    """What is put back is worked on at once, what is put waits for `work_off`."""
+    """What is put back is worked on at once."""
 
     def __init__(self) -> None:
         self.sessions: Sessions | None = None
-        self.waiting: list[UUID] = []
         self.working: set[asyncio.Task[None]] = set()
 
     async def open(self) -> None:
         return
-
-    def put(self, db: Any, session_id: UUID, haste: Haste) -> None:
-        self.waiting.append(session_id)
 
     async def put_back(self, session_ids: Collection[UUID]) -> None:
         assert self.sessions is not None
@@ -30,7 +25,3 @@ class OwnQueue(SessionQueue):
             self.working.add(task)
             task.add_done_callback(self.working.discard)
         await asyncio.sleep(0)  # until they are among the runs
-
-    async def work_off(self) -> None:
-        taken, self.waiting = self.waiting, []
-        await self.put_back(taken)

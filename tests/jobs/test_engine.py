@@ -49,7 +49,7 @@ async def ended(desk: Moot, session_id: UUID) -> str:
 
 
 async def jobs(desk: Moot) -> dict[str, str]:
-    assert desk.jobs is not None
+    assert desk.jobs.engine is not None
     await desk.jobs.engine.open()
     client = desk.jobs.engine._client
     assert client is not None
@@ -70,13 +70,13 @@ async def test_what_is_started_waits_for_a_worker_and_is_run_by_it(settings: Set
 async def test_a_session_and_its_job_are_stored_together_or_not_at_all(
     desk: Moot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    put: Callable[..., None] = Engine.put
+    put: Callable[..., None] = Engine._put
 
-    def put_and_fail(self: Engine, db: Any, session_id: UUID, haste: Any) -> None:
-        put(self, db, session_id, haste)
+    def put_and_fail(self: Engine, db: Any, sessions: Any) -> None:
+        put(self, db, sessions)
         raise OSError("no space left on device")
 
-    monkeypatch.setattr(Engine, "put", put_and_fail)
+    monkeypatch.setattr(Engine, "_put", put_and_fail)
     with pytest.raises(Unavailable):
         await desk.start(**ASKED)
     assert ((await desk.sessions()).total, await jobs(desk)) == (0, {})
@@ -124,7 +124,7 @@ async def test_a_session_run_in_place_that_was_left_behind_gets_a_job(settings: 
     session_id = (await desk.start(**ASKED)).id
     repository = desk.coordinator._repository
     now = desk.coordinator.sessions._lease_clock.now()
-    assert desk.jobs is not None and desk.jobs.engine._client is not None
+    assert desk.jobs.engine is not None and desk.jobs.engine._client is not None
     await desk.jobs.engine._client.delete_workflow_async(str(session_id))
     await repository.acquire(session_id, "a process that died", now, now - timedelta(seconds=1))
     async with working(settings) as worker:
@@ -134,7 +134,7 @@ async def test_a_session_run_in_place_that_was_left_behind_gets_a_job(settings: 
 
 async def test_one_desk_of_a_process_has_the_worker(settings: Settings, desk: Moot) -> None:
     async with working(settings) as first, working(settings) as second:
-        assert first.jobs is not None and second.jobs is not None
+        assert first.jobs.engine is not None and second.jobs.engine is not None
         await first.jobs.engine.work(lambda _: asyncio.sleep(0), worker="first", at_once=1)
         with pytest.raises(Unavailable, match="another desk"):
             await second.jobs.engine.work(lambda _: asyncio.sleep(0), worker="second", at_once=1)

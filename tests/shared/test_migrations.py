@@ -33,6 +33,9 @@ ALL_TABLES = FOUR_TABLES | {
     "decisions",
     "escalations",
     "conversations",
+    "watched_symbols",
+    "notify_destinations",
+    "notify_outbox",
     "alembic_version",
 }
 
@@ -258,6 +261,11 @@ class TestTables:
     @pytest.mark.accepts("A2-22", "A2-23", "A2-24", "A2-25")
     def test_indexes(self, schema: Schema) -> None:
         assert schema.indexes == {
+            "ix_notify_outbox_status_due_at": ("notify_outbox", ["status", "due_at"]),
+            "ix_notify_outbox_workspace_id_destination_id_status": (
+                "notify_outbox",
+                ["workspace_id", "destination_id", "status"],
+            ),
             "ix_research_sessions_symbol_created_at": ("research_sessions", ["symbol", "created_at"]),
             "ix_research_sessions_workspace_id_created_at_id": (
                 "research_sessions",

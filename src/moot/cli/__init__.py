@@ -35,6 +35,8 @@ COMMANDS = {
     "llm": "llm",
     "data": "data",
     "sessions": "sessions",
+    "watch": "watch",
+    "notify": "notify",
     "rules": "rules",
     "escalations": "escalations",
     "keys": "upkeep",

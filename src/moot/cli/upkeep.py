@@ -156,6 +156,9 @@ def _desk(settings: Settings) -> list[Finding]:
         with suppress(AppError):  # nothing is stored, or the line about it says what is wrong
             if left := await desk.find_interrupted():
                 found.append(_find("note", "interrupted", count=len(left)))
+        with suppress(AppError):  # likewise
+            if given_up := sum(place.given_up for place in await desk.jobs.destinations().list()):
+                found.append(_find("note", "given_up", count=given_up))
         with suppress(AppError):  # the line about the database says what is wrong
             if problem := (await desk.governance.agent.status(reader=reader)).rules_problem:
                 found.append(Finding("problem", problem))

@@ -44,9 +44,7 @@ async def _work(
         loop.add_signal_handler(stop, stops.put_nowait, None)
     if attached:
         loop.add_reader(sys.stdin.fileno(), _when_closed, partial(stops.put_nowait, None))
-    async with Moot(settings) as desk:
-        if desk.jobs is None:
-            raise Unavailable(SAY("db.off"), code="PERSISTENCE_OFF")
+    async with Moot(settings) as desk, desk.jobs.delivering():
         working = desk.jobs.worker(name=name, at_once=concurrency)
         loading = asyncio.create_task(desk.coordinator.engine())
         working.start()

@@ -25,6 +25,7 @@ from moot.modules.coordinator.application.session_history import (
 )
 from moot.modules.coordinator.domain.exceptions import AllExpertsFailed, SessionCancelled
 from moot.modules.intake.application.intake_service import Conversation
+from moot.modules.jobs.application.watch import DEFAULT_LIST, Watchlist, Watchlists
 from moot.modules.market_data.application.sql import QueryResult
 from moot.remote.connection import Connection
 from moot.remote.desk import Body, Desk, Id, as_id
@@ -37,6 +38,7 @@ RESEARCH = "/coordinator/research"
 SESSIONS = f"{RESEARCH}/sessions"
 SQL = "/market-data/sql"
 INTAKE = "/coordinator/intake"
+WATCHLISTS = "/watchlists"
 
 
 class RemoteMoot(Desk):
@@ -96,6 +98,9 @@ class RemoteMoot(Desk):
     async def verify(self, session_id: Id) -> Verification:
         return await self._connection.get(Verification, f"{SESSIONS}/{as_id(session_id)}/verification")
 
+    def _watchlists(self) -> Watchlists:
+        return RemoteWatchlists(self._connection)
+
     async def _ask(self, question: Body) -> Conversation:
         return await self._connection.post(Conversation, INTAKE, question)
 
@@ -138,3 +143,20 @@ class RemoteMoot(Desk):
         if result.overall_status == "failed":
             raise AllExpertsFailed(result)
         return result
+
+
+class RemoteWatchlists(Watchlists):
+    """Those of the workspace that the key is for."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def list(self, list_name: str | None = None) -> Watchlist:
+        return await self._connection.get(Watchlist, WATCHLISTS, list_name=list_name)
+
+    async def add(self, symbols: Sequence[str], list_name: str = DEFAULT_LIST) -> Watchlist:
+        body = {"symbols": symbols, "list_name": list_name}
+        return await self._connection.post(Watchlist, WATCHLISTS, body)
+
+    async def remove(self, symbols: Sequence[str], list_name: str = DEFAULT_LIST) -> Watchlist:
+        return await self._connection.delete(Watchlist, WATCHLISTS, symbol=symbols, list_name=list_name)

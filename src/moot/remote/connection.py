@@ -68,6 +68,9 @@ class Connection:
         given = {name: value for name, value in params.items() if value is not None}
         return await self._send(kind, "GET", path, params=given)
 
+    async def delete(self, kind: type[M], path: str, **params: Any) -> M:
+        return await self._send(kind, "DELETE", path, params=params)
+
     async def post(
         self,
         kind: type[M],

@@ -14,6 +14,7 @@ from uuid import UUID
 from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS, Asking, ResearchResult
 from moot.modules.coordinator.application.run import Watch
 from moot.modules.coordinator.application.session_history import SessionDetail, SessionEvent, SessionPage
+from moot.modules.jobs.application.watch import DEFAULT_LIST, Watchlist, Watchlists
 from moot.shared.domain.validation import refuse_field
 
 if TYPE_CHECKING:
@@ -132,6 +133,21 @@ class Desk(ABC):
     @abstractmethod
     async def verify(self, session_id: Id) -> Verification:
         """Whether the record of a session is still what was written."""
+
+    async def watchlist(self, list_name: str | None = None) -> Watchlist:
+        """What is watched, on all lists or on that one: each symbol with its last verdict and the one before."""
+        return await self._watchlists().list(list_name)
+
+    async def add_to_watchlist(self, *symbols: str, list_name: str = DEFAULT_LIST) -> Watchlist:
+        """The list with these on it; one that was there stays. Raises `InvalidInput` for what means no share."""
+        return await self._watchlists().add(symbols, list_name)
+
+    async def remove_from_watchlist(self, *symbols: str, list_name: str = DEFAULT_LIST) -> Watchlist:
+        """The list without these. Raises `NotFound` for one that is not on it."""
+        return await self._watchlists().remove(symbols, list_name)
+
+    @abstractmethod
+    def _watchlists(self) -> Watchlists: ...
 
     async def ask(
         self,
@@ -254,6 +270,9 @@ class BlockingDesk(Generic[D]):
     sessions = _wait_for(Desk.sessions)
     session = _wait_for(Desk.session)
     verify = _wait_for(Desk.verify)
+    watchlist = _wait_for(Desk.watchlist)
+    add_to_watchlist = _wait_for(Desk.add_to_watchlist)
+    remove_from_watchlist = _wait_for(Desk.remove_from_watchlist)
     ask = _wait_for(Desk.ask)
     answer_plan = _wait_for(Desk.answer_plan)
     conversation = _wait_for(Desk.conversation)

@@ -23,6 +23,8 @@ from moot.modules.coordinator.domain.exceptions import SessionRunning as Session
 from moot.modules.coordinator.domain.exceptions import SessionTakenOver as SessionTakenOver
 from moot.modules.coordinator.domain.exceptions import SessionWaiting as SessionWaiting
 from moot.modules.intake.application.intake_service import Conversation as Conversation
+from moot.modules.jobs.application.watch import Watched as Watched
+from moot.modules.jobs.application.watch import Watchlist as Watchlist
 from moot.modules.market_data.application.sql import QueryResult as QueryResult
 from moot.remote.desk import Desk as Desk
 from moot.shared.domain.audit import Verification as Verification

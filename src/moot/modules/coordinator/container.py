@@ -29,8 +29,8 @@ from moot.shared.domain.audit import Seal
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from moot.modules.coordinator.application.session_queue import SessionQueue
     from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest, ResearchResult
-    from moot.modules.coordinator.domain.ports.session_queue import SessionQueue
     from moot.modules.coordinator.infrastructure.adapters.governance_adapter import GovernanceAdapter
     from moot.modules.coordinator.infrastructure.adapters.research_gateway_adapter import (
         DebateGatewayAdapter,

@@ -1,29 +1,127 @@
-"""Wires the engine to the desk's sessions."""
+"""Wires the engine to the desk's sessions, and watch-lists and notifications to where they are kept."""
+
+from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable
+from contextlib import asynccontextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from moot.modules.coordinator.application.sessions import Sessions
-from moot.modules.jobs.application.worker import Worker
+from moot.modules.jobs.domain.texts import SAY
+from moot.modules.jobs.infrastructure.causes import follow_causes
 from moot.modules.jobs.infrastructure.engine import Engine
-from moot.shared.infrastructure.database import Database
-from moot.shared.infrastructure.settings import Settings
+from moot.shared.domain.errors import Unavailable
+from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from moot.modules.coordinator.container import CoordinatorContainer
+    from moot.modules.jobs.application.delivery import DeliveryService
+    from moot.modules.jobs.application.destinations import DestinationService
+    from moot.modules.jobs.application.watch import WatchlistService
+    from moot.modules.jobs.application.worker import Worker
+    from moot.modules.jobs.domain.destinations import Destination
+    from moot.modules.jobs.domain.notices import Notice
+    from moot.modules.jobs.infrastructure.desk_record import DeskRecord
+    from moot.modules.jobs.infrastructure.notify_store import SqlNotifications
+    from moot.modules.jobs.infrastructure.senders import Sender
+    from moot.modules.llm_platform.container import LLMPlatformContainer
+    from moot.modules.market_data.container import MarketDataContainer
+    from moot.shared.domain.clock import Clock
+    from moot.shared.infrastructure.database import Database
+    from moot.shared.infrastructure.settings import Settings
+
+__all__ = ["Engine", "JobsContainer", "follow_causes"]
 
 
 class JobsContainer:
-    """`sessions`: the desk's, which stand in this engine's queue."""
+    """`database` None: nothing is stored, so nothing is watched and nobody is told."""
 
-    def __init__(self, database: Database, sessions: Callable[[], Sessions], settings: Settings) -> None:
-        self.engine = Engine(database)
-        self._sessions, self._settings = sessions, settings
+    def __init__(
+        self,
+        database: Database | None,
+        clock: Clock,
+        market: MarketDataContainer,
+        coordinator: CoordinatorContainer,
+        llm_platform: LLMPlatformContainer,
+        engine: Engine | None,
+        settings: Settings,
+    ) -> None:
+        self._database, self._clock, self.engine, self._settings = database, clock, engine, settings
+        self._market, self._coordinator, self._llm_platform = market, coordinator, llm_platform
 
     def worker(self, *, name: str | None = None, at_once: int | None = None) -> Worker:
+        """One that takes sessions from the desk's queue. Raises `Unavailable` where there is none."""
+        from moot.modules.jobs.application.worker import Worker
+
+        if self.engine is None:
+            raise Unavailable(SAY("nothing_stored"), code="PERSISTENCE_OFF")
         return Worker(
             self.engine,
-            self._sessions(),
+            self._coordinator.sessions,
             name=name or f"{socket.gethostname()[:60]}-{os.getpid()}-{uuid4().hex[:8]}",
             at_once=at_once or self._settings.worker_sessions,
             lease_seconds=self._settings.lease_seconds,
         )
+
+    def watchlists(self, workspace: str = DEFAULT_WORKSPACE) -> WatchlistService:
+        from moot.modules.jobs.application.watch import WatchlistService
+        from moot.modules.jobs.infrastructure.watch_store import SqlWatchStore
+
+        store = SqlWatchStore(self._database) if self._database else None
+        return WatchlistService(store, self._market.market_data(), self._record(), self._clock, workspace)
+
+    def destinations(self, workspace: str = DEFAULT_WORKSPACE) -> DestinationService:
+        from moot.modules.jobs.application.destinations import DestinationService
+
+        return DestinationService(self._notifications, self._send, self._clock, workspace)
+
+    def delivery(self) -> DeliveryService | None:
+        """Whose `deliver_due` sends what is due; None where nothing is kept."""
+        from moot.modules.jobs.application.delivery import DeliveryService
+
+        store = self._notifications
+        return DeliveryService(store, store, self._record(), self._send, self._clock) if store else None
+
+    async def deliver_now(self) -> int:
+        """How many were sent."""
+        delivery = self.delivery()
+        return await delivery.deliver_due(self._clock.now()) if delivery else 0
+
+    @asynccontextmanager
+    async def delivering(self) -> AsyncIterator[None]:
+        """Deliver from time to time while the block lasts."""
+        delivery = self.delivery()
+        if delivery is None:
+            yield
+            return
+        async with delivery.delivering():
+            yield
+
+    async def close(self) -> None:
+        if "_sender" in vars(self):
+            await self._sender.aclose()
+
+    def _record(self) -> DeskRecord:
+        from moot.modules.jobs.infrastructure.desk_record import DeskRecord
+
+        return DeskRecord(self._coordinator.session_history(), self._market.market_data(), self._clock)
+
+    @cached_property
+    def _notifications(self) -> SqlNotifications | None:
+        from moot.modules.jobs.infrastructure.notify_store import SqlNotifications
+
+        return SqlNotifications(self._database, self._llm_platform.cipher) if self._database else None
+
+    @cached_property
+    def _sender(self) -> Sender:
+        """From the first message: what it stands on takes a quarter of a second to load."""
+        from moot.modules.jobs.infrastructure.senders import Sender
+
+        return Sender(self._clock)
+
+    async def _send(self, to: Destination, notice: Notice) -> None:
+        await self._sender(to, notice)

@@ -52,14 +52,15 @@ class LLMPlatformContainer:
     ) -> None:
         self._settings, self._audit, self._clock, self._guard = settings, audit, clock, guard
         self._opened = AsyncExitStack()
+        self.cipher = cipher_for(settings.secret_key, settings.home)
+        """For whoever else has secrets to keep on this desk."""
         limits = Limits(**{name: getattr(settings, f"budget_{name}") for name in Limits.model_fields})
         self._journal = self._database = self._repository = None
         journal, budget = CallJournal(), Budget(limits)
         if audit is not None:
             journal = self._journal = SqlCallJournal(audit)
             self._database = audit.trail.database
-            cipher = cipher_for(settings.secret_key, settings.home)
-            self._repository = SqlConfigRepository(self._database, cipher, clock)
+            self._repository = SqlConfigRepository(self._database, self.cipher, clock)
             budget = SqlBudget(self._database, clock, limits, settings.currency)
         self.registry = ModelRegistry(self._repository, _environment_model(settings))
         self._llm = LLMService(

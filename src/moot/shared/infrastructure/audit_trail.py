@@ -105,6 +105,8 @@ class Fenced(Exception):
 
 Fence = Callable[[Connection, Mapping[UUID, int]], None]
 """Called within the transaction, after its first write: raises `Fenced` unless the tokens are still the sessions'."""
+Follower = Callable[[Connection, Sequence[Mapping[str, Any]]], None]
+"""Called within the transaction, with the rows it writes: may write its own, which stand or fall with them."""
 
 
 class AuditTrail:
@@ -114,6 +116,7 @@ class AuditTrail:
         self.database, self.seal = database, seal
         self.kinds: dict[str, Kind] = {}
         self._fence: Fence | None = None
+        self._followers: dict[str, Follower] = {}
         self._append = GroupCommit(self._commit)
 
     def vouches_for(self, *kinds: Kind) -> None:
@@ -124,6 +127,10 @@ class AuditTrail:
         """Whoever gives out leases says how to tell that one was lost."""
         self._fence = fence
 
+    def follow(self, kind: str, follower: Follower) -> None:
+        """Whoever has to act on rows of a kind says how."""
+        self._followers[kind] = follower
+
     async def append(
         self,
         kind: Kind,
@@ -133,20 +140,15 @@ class AuditTrail:
         write: Write = "insert",
         beside: Iterable["Record"] = (),
         at_leisure: bool = False,
-        along: Callable[[Connection], None] | None = None,
     ) -> None:
         """Commit the row (`values` hold its `id`), its link, and the rows `beside` it; secrets are taken out first.
 
-        `at_leisure`: along with whatever is committed next, or a moment later. `along` is done in the same
-        transaction.
+        `at_leisure`: along with whatever is committed next, or a moment later.
         Raises `LeaseLost` when the session under way has another owner by now.
         """
         rows = (Record(kind, write, session_id, dict(values), _token(session_id)), *beside)
         try:
-            if along is not None:
-                await self._commit([rows], along)
-            else:
-                await (self._append.later(rows) if at_leisure else self._append(rows))
+            await (self._append.later(rows) if at_leisure else self._append(rows))
         except Fenced as e:
             raise LeaseLost(*e.args) from e
 
@@ -170,17 +172,9 @@ class AuditTrail:
     async def finish(self) -> None:
         await self._append.finish()
 
-    async def _commit(
-        self, orders: list[tuple[Record, ...]], along: Callable[[Connection], None] | None = None
-    ) -> None:
+    async def _commit(self, orders: list[tuple[Record, ...]]) -> None:
         records = _clean([record for order in orders for record in order])
-
-        def work(db: Connection) -> None:
-            self._add_links(db, records, written=False)
-            if along is not None:
-                along(db)
-
-        await self.database.write(work)
+        await self.database.write(lambda db: self._add_links(db, records, written=False))
 
     def _add_links(self, db: Connection, records: Sequence[Record], *, written: bool) -> None:
         """The ledger comes last: everybody in the workspace waits for it, so it is held for a moment only."""
@@ -192,6 +186,7 @@ class AuditTrail:
         if not written:
             self._check_leases(db, records)
             _write_rows(db, records)
+            self._tell_followers(db, records)
         listed = [head for head in heads.values() if head.closed or head.session_id in opened]
         links += self._list_in_ledgers(db, listed)
         if links:
@@ -229,6 +224,11 @@ class AuditTrail:
             links.append(_link(Record(ENDED if head.closed else LISTED, "insert", head.ledger, listed), ends))
         self._store_heads(db, ends.values())
         return links
+
+    def _tell_followers(self, db: Connection, records: Iterable[Record]) -> None:
+        for kind, follower in self._followers.items():
+            if rows := [record.values for record in records if record.kind.name == kind]:
+                follower(db, rows)
 
     def _check_leases(self, db: Connection, records: Iterable[Record]) -> None:
         """After the first write, when the database holds its locks: until the commit nobody can take a lease."""

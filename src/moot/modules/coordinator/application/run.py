@@ -6,7 +6,6 @@ And the journal, what is stored of the sessions that run here: opening, end, and
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Literal
 from uuid import UUID, uuid4
 
@@ -176,11 +175,9 @@ class Journal:
         status: SessionStatus = "running",
         key: IdempotencyKey | None = None,
         watch: Watch | None = None,
-        along: Callable[[UUID, Any], None] | None = None,
     ) -> Run:
         """A new session, stored together with the results it reuses; one that is `running` runs here, and need not
-        be stored yet when this returns. `along`: what is stored with it, or neither is. Raises `KeyTaken` when `key`
-        has a session already."""
+        be stored yet when this returns. Raises `KeyTaken` when `key` has a session already."""
         now, lease = self.clock.now(), self.held.first() if status == "running" else None
         run = Run(uuid4(), self.repository, self.clock, watch, lease_token=lease.token if lease else None)
         run.request = request
@@ -193,13 +190,7 @@ class Journal:
         )
         at_leisure = lease is not None and key is None
         saving = self.repository.save_session(
-            run.session,
-            nodes=nodes,
-            events=told,
-            lease=lease,
-            key=key,
-            at_leisure=at_leisure,
-            along=partial(along, run.session_id) if along else None,
+            run.session, nodes=nodes, events=told, lease=lease, key=key, at_leisure=at_leisure
         )
         if at_leisure:
             run.storing = asyncio.create_task(_best_effort(saving, run))

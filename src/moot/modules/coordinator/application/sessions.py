@@ -14,6 +14,7 @@ import structlog
 from moot.modules.coordinator.application.results import complete
 from moot.modules.coordinator.application.run import Journal, Reason, Run, Watch
 from moot.modules.coordinator.application.session_history import LOOK_AGAIN, SessionHistory
+from moot.modules.coordinator.application.session_queue import SessionQueue
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest, ResearchResult
 from moot.modules.coordinator.domain.exceptions import (
     AllExpertsFailed,
@@ -32,7 +33,6 @@ from moot.modules.coordinator.domain.model.session import IdempotencyKey, Resear
 from moot.modules.coordinator.domain.ports.permission import NodePolicy
 from moot.modules.coordinator.domain.ports.research_orchestration import IResearchOrchestrationPort
 from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
-from moot.modules.coordinator.domain.ports.session_queue import Haste, SessionQueue
 from moot.shared.domain.clock import Clock, SystemClock
 from moot.shared.domain.errors import AppError
 from moot.shared.domain.leases import LeaseHolder
@@ -96,23 +96,17 @@ class Sessions:
         except KeyTaken:
             return await self.answer(request, key=key, watch=watch)
 
-    async def start(
-        self, request: ResearchRequest, key: IdempotencyKey | None = None, *, haste: Haste = "interactive"
-    ) -> ResearchSession:
+    async def start(self, request: ResearchRequest, key: IdempotencyKey | None = None) -> ResearchSession:
         """Accept `request` and return; it is stored and stands in the queue by then, or neither."""
         if key and (known := await self._repository.get_session_by_key(request.workspace_id, key)):
             return known
         if self.closing:
             raise DeskClosing
         await self._queue.open()
-
-        def put(session_id: UUID, db: Any) -> None:
-            self._queue.put(db, session_id, haste)
-
         try:
-            return (await self._journal.open(request, status="queued", key=key, along=put)).session
+            return (await self._journal.open(request, status="queued", key=key)).session
         except KeyTaken:
-            return await self.start(request, key=key, haste=haste)
+            return await self.start(request, key=key)
 
     async def work_on(self, session_id: UUID) -> None:
         """Run a session from the queue to its end; how that was is in its record, and in the log.

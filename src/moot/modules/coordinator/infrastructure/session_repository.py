@@ -1,7 +1,7 @@
 """Sessions, nodes, events and leases in SQL. Rows and models share their field names, so there is nothing to map."""
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -116,7 +116,6 @@ class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
         lease: Lease | None = None,
         key: IdempotencyKey | None = None,
         at_leisure: bool = False,
-        along: Callable[[Any], None] | None = None,
     ) -> None:
         row = _row(session)
         if lease is not None:
@@ -127,7 +126,7 @@ class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
         beside = [*reused, *_event_records(session.id, events)]
         try:
             await self._trail.append(
-                SESSION, row, session_id=session.id, beside=beside, at_leisure=at_leisure, along=along
+                SESSION, row, session_id=session.id, beside=beside, at_leisure=at_leisure
             )
         except Unavailable as e:
             if key is not None and isinstance(e.__cause__, IntegrityError):

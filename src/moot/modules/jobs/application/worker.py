@@ -7,7 +7,6 @@ from uuid import UUID
 
 import structlog
 
-from moot.modules.coordinator.application.sessions import Sessions
 from moot.shared.domain.errors import AppError
 from moot.shared.domain.leases import passed
 
@@ -24,11 +23,22 @@ class Taking(Protocol):
     async def rest(self, grace: float, *, busy: bool) -> None: ...
 
 
+class Running(Protocol):
+    """The desk's sessions, as a worker knows them."""
+
+    @property
+    def busy(self) -> bool: ...
+    async def work_on(self, session_id: UUID) -> None: ...
+    async def look_after(self) -> None: ...
+    async def close(self, *, grace: float) -> None: ...
+    async def hand_over(self) -> None: ...
+
+
 class Worker:
     """It starts as soon as there is a database to work with, and goes when what it runs has ended."""
 
     def __init__(
-        self, engine: Taking, sessions: Sessions, *, name: str, at_once: int, lease_seconds: float
+        self, engine: Taking, sessions: Running, *, name: str, at_once: int, lease_seconds: float
     ) -> None:
         self.name, self._engine, self._sessions = name, engine, sessions
         self._at_once, self._seconds = at_once, lease_seconds / LOOKS_PER_LEASE

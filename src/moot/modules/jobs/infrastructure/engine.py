@@ -8,30 +8,34 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Collection, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, contextmanager
 from functools import partial
 from time import sleep
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 from uuid import UUID
 
+from sqlalchemy import Connection
 from sqlalchemy.exc import OperationalError
 
-from moot.modules.coordinator.domain.ports.session_queue import Haste, SessionQueue
+from moot.modules.coordinator.application.session_queue import SessionQueue
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.texts import SAY
-from moot.shared.infrastructure.database import Database
+from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.transactions import store_errors
 
 if TYPE_CHECKING:
     from dbos import DBOSClient, EnqueueOptions
 
+Haste = Literal["interactive", "batch"]
 NAME = "moot"
 VERSION = "journal-1"
 """Of what a worker must understand to go on with a session: changed with the format of the journal, and only then."""
 QUEUES: dict[Haste, str] = {"interactive": "sessions", "batch": "batch"}
 WORKFLOW = "session"
+BATCH = "batch"
+"""What a session says that was started by one."""
 POLLING = 0.25
 MIGRATIONS = 5
 LEEWAY = 15
@@ -47,8 +51,8 @@ class Engine(SessionQueue):
     at_work: ClassVar[Engine | None] = None
     """DBOS is one to a process."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, trail: AuditTrail) -> None:
+        self._trail, self._database = trail, trail.database
         self._client: DBOSClient | None = None
         self._opening = asyncio.Lock()
 
@@ -56,13 +60,16 @@ class Engine(SessionQueue):
         async with self._opening:
             if self._client is None:
                 self._client = await asyncio.to_thread(self._connect)
+                self._trail.follow("session_opened", self._put)
 
     def _connect(self) -> DBOSClient:
         """The tables are the engine's own; where they are missing they are made, as those of a fresh file are."""
         from dbos import DBOS, DBOSClient, DBOSPortableJSONSerializer  # noqa: PLC0415
 
         with _engine_errors():
-            for attempt in range(MIGRATIONS):  # of two that begin at once, one finds half of the other's tables
+            for attempt in range(
+                MIGRATIONS
+            ):  # of two that begin at once, one finds half of the other's tables
                 try:
                     DBOS.migrate(self._database.plain_url)
                     break
@@ -78,9 +85,13 @@ class Engine(SessionQueue):
                 retry_connection_errors=False,
             )
 
-    def put(self, db: Any, session_id: UUID, haste: Haste) -> None:
-        assert self._client is not None, "open() comes first"
-        self._client.enqueue_in_transaction(db, _job(session_id, haste), str(session_id))
+    def _put(self, db: Connection, sessions: Sequence[Mapping[str, Any]]) -> None:
+        """In the transaction that stores them: a session that waits has its job, or there is neither."""
+        assert self._client is not None
+        for row in sessions:
+            if row["status"] == "queued":
+                haste: Haste = "batch" if row["trigger_source"] == BATCH else "interactive"
+                self._client.enqueue_in_transaction(db, _job(row["id"], haste), str(row["id"]))
 
     async def put_back(self, session_ids: Collection[UUID]) -> None:
         if not session_ids:

@@ -1,6 +1,6 @@
 """Where sessions are kept with their nodes and events, who runs them, and what others wrote down meanwhile."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NoReturn
 from uuid import UUID
@@ -47,12 +47,10 @@ class IResearchSessionRepository(Leases):
         lease: Lease | None = None,
         key: IdempotencyKey | None = None,
         at_leisure: bool = False,
-        along: Callable[[Any], None] | None = None,
     ) -> None:
         """Store a new session, with the `nodes` it reuses. Raises `KeyTaken` when `key` has a session already.
 
-        `at_leisure`: nobody waits for it yet, so it may wait a moment for others that are stored along. `along` is
-        done on the same connection, and committed with it.
+        `at_leisure`: nobody waits for it yet, so it may wait a moment for others that are stored along.
         """
         if not at_leisure:
             refuse()

@@ -295,3 +295,34 @@ table_by_id(
     sa.Column("lease_expires_at", MOMENT),
     sa.Index(None, "workspace_id", "updated_at"),
 )
+table(
+    "watched_symbols",
+    sa.Column("workspace_id", sa.String(64), primary_key=True),
+    sa.Column("list_name", sa.String(64), primary_key=True),
+    sa.Column("symbol", sa.String(20), primary_key=True),
+    sa.Column("added_at", MOMENT, nullable=False),
+)
+table_by_id(
+    "notify_destinations",
+    sa.Column("workspace_id", sa.String(64), nullable=False),
+    sa.Column("name", sa.String(64), nullable=False),
+    sa.Column("facts", JSON, nullable=False),
+    sa.Column("secrets", JSON, nullable=False),
+    sa.Column("created_at", MOMENT, nullable=False),
+    sa.UniqueConstraint("workspace_id", "name"),
+)
+table_by_id(
+    "notify_outbox",
+    sa.Column("workspace_id", sa.String(64), nullable=False),
+    sa.Column("destination_id", sa.Uuid, nullable=False),
+    sa.Column("occasion", sa.String(20), nullable=False),
+    sa.Column("session_id", sa.Uuid, nullable=False),
+    sa.Column("about", JSON, nullable=False),
+    sa.Column("status", sa.String(20), nullable=False),
+    sa.Column("attempts", sa.Integer, server_default=ZERO, nullable=False),
+    sa.Column("due_at", MOMENT, nullable=False),
+    sa.Column("error", sa.Text),
+    sa.Column("created_at", MOMENT, nullable=False),
+    sa.Index(None, "status", "due_at"),
+    sa.Index(None, "workspace_id", "destination_id", "status"),
+)

@@ -1,24 +1,18 @@
 """Where sessions wait for a worker: the engine's, which knows no more of them than their ids."""
 
 from collections.abc import Collection
-from typing import Any, Literal
 from uuid import UUID
 
 from moot.modules.coordinator.domain.ports.research_session_repository import refuse
 
-Haste = Literal["interactive", "batch"]
-"""A worker always keeps a place for what somebody waits for."""
-
 
 class SessionQueue:
-    """As it stands here there is none, as nothing is stored: what would have to wait is refused."""
+    """What is stored as `queued` from the time it is open stands in it. As it is here there is none, as nothing is
+    stored: what would have to wait is refused."""
 
     async def open(self) -> None:
         """Make ready to take sessions. Raises `Unavailable`."""
         refuse()
-
-    def put(self, db: Any, session_id: UUID, haste: Haste) -> None:
-        """Have a session run, in the transaction that stores it."""
 
     async def put_back(self, session_ids: Collection[UUID]) -> None:
         """Have them run once more, whatever became of them before: nobody works on them."""

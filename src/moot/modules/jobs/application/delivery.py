@@ -1,0 +1,145 @@
+"""Sends what waits in the outbox: at least once, by one worker at a time, again later where it failed."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from itertools import groupby
+
+import structlog
+
+from moot.modules.jobs.application.destinations import refuse_unreadable
+from moot.modules.jobs.domain.destinations import (
+    MOST_ATTEMPTS,
+    DeliveryFailed,
+    Destination,
+    DestinationStore,
+    Outbox,
+    Send,
+    find_pause,
+)
+from moot.modules.jobs.domain.notices import Notice, Pending, Record, compose
+from moot.modules.jobs.domain.watch import Ruling, find_before
+from moot.shared.domain.clock import Clock
+from moot.shared.domain.errors import AppError
+from moot.shared.infrastructure.redaction import error_text
+
+logger = structlog.get_logger(__name__)
+
+AT_ONCE = 100
+"""So many are looked at in one round."""
+LOOK_EVERY = 5.0
+"""Seconds between two looks at what is due."""
+KEPT = timedelta(days=30)
+
+
+class DeliveryService:
+    """`chance`: a number from 0 to 1, another one each time."""
+
+    def __init__(
+        self,
+        destinations: DestinationStore,
+        outbox: Outbox,
+        record: Record,
+        send: Send,
+        clock: Clock,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self._destinations, self._outbox, self._record = destinations, outbox, record
+        self._send, self._clock, self._chance = send, clock, chance
+
+    async def deliver_due(self, now: datetime) -> int:
+        """How many were sent. Places are served side by side: one that is slow keeps no other waiting."""
+        due = sorted(await self._outbox.find_due(now, AT_ONCE), key=lambda row: row.destination_id)
+        if not due:
+            return 0
+        known = {place.id: place for place in await self._destinations.list()}
+        lots = {place: list(rows) for place, rows in groupby(due, key=lambda row: row.destination_id)}
+        moment = _count_from(now)
+        served = [self._serve(known[place], rows, moment) for place, rows in lots.items() if place in known]
+        done = await asyncio.gather(*served, return_exceptions=True)
+        for failed in done:  # not before all of them have come to their end
+            if isinstance(failed, BaseException):
+                raise failed
+        await self._outbox.forget(now - KEPT)
+        return sum(sent for sent in done if isinstance(sent, int))
+
+    @asynccontextmanager
+    async def delivering(self) -> AsyncIterator[None]:
+        """Deliver from time to time while the block lasts."""
+        looking = asyncio.create_task(self._look_after())
+        try:
+            yield
+        finally:
+            looking.cancel()
+            await asyncio.wait([looking])
+
+    async def _look_after(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_EVERY)
+            try:
+                await self.deliver_due(self._clock.now())
+            except Exception:  # bulkhead: whatever goes wrong with one round must not end all others
+                logger.warning("notifications not delivered", exc_info=True)
+
+    async def _serve(
+        self, place: Destination, rows: Sequence[Pending], moment: Callable[[], datetime]
+    ) -> int:
+        """In their order, up to one that fails: the place may be down, and the others would fail with it."""
+        sent = 0
+        for row in sorted(rows, key=lambda row: row.created_at):
+            claimed = await self._outbox.claim(row, moment())
+            if claimed is None:
+                continue
+            try:
+                notice = await self._find_words(claimed, place)
+                if notice is None:
+                    await self._outbox.drop(claimed)
+                    continue
+                await self._send(place, notice)
+            except Exception as e:  # noqa: BLE001  # bulkhead: one message must not keep others from being sent
+                await self._note_failure(claimed, place, e, moment())
+                break
+            await self._outbox.close(claimed, "sent", moment())
+            sent += 1
+        return sent
+
+    async def _find_words(self, pending: Pending, place: Destination) -> Notice | None:
+        """None of a verdict that changed nothing."""
+        refuse_unreadable(place)
+        told = await self._record.tell(pending.session_id, pending.workspace_id)
+        before: Ruling | None = None
+        if pending.occasion == "verdict" and told.ruling is not None:
+            before = find_before(told.ruling, await self._record.on(told.symbol, pending.workspace_id))
+            if not _changes(told.ruling, before):
+                return None
+        return compose(pending, told, before, place.locale)
+
+    async def _note_failure(
+        self, claimed: Pending, place: Destination, error: Exception, now: datetime
+    ) -> None:
+        said = error_text(error, place.locale)
+        about = {"id": str(claimed.id), "destination": place.name, "attempts": claimed.attempts}
+        defect = None if isinstance(error, AppError) else error
+        final = isinstance(error, DeliveryFailed) and not error.passing
+        if final or claimed.attempts >= MOST_ATTEMPTS:
+            logger.error("notification given up", error=said, exc_info=defect, **about)
+            await self._outbox.close(claimed, "given_up", now, said)
+            return
+        asked = error.retry_after if isinstance(error, DeliveryFailed) else 0.0
+        pause = find_pause(claimed.attempts, asked, self._chance())
+        logger.warning("notification not delivered", error=said, exc_info=defect, **about)
+        await self._outbox.postpone(claimed, now + pause, said)
+
+
+def _count_from(now: datetime) -> Callable[[], datetime]:
+    """The moment, as time passes: whoever said which it is may go by another clock than this machine."""
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    return lambda: now + timedelta(seconds=loop.time() - began)
+
+
+def _changes(ruling: Ruling, before: Ruling | None) -> bool:
+    """What was asked of a moment that is past by then is no news."""
+    return before is not None and before.as_of <= ruling.as_of and before.action != ruling.action
