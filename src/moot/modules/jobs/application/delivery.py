@@ -86,24 +86,31 @@ class DeliveryService:
     async def _serve(
         self, place: Destination, rows: Sequence[Pending], moment: Callable[[], datetime]
     ) -> int:
-        """In their order, up to one that fails: the place may be down, and the others would fail with it."""
+        """In their order. Where the place is down the others would fail too: they wait until it may be up."""
         sent = 0
         for row in sorted(rows, key=lambda row: row.created_at):
             claimed = await self._outbox.claim(row, moment())
             if claimed is None:
                 continue
             try:
-                notice = await self._find_words(claimed, place)
-                if notice is None:
-                    await self._outbox.drop(claimed)
-                    continue
-                await self._send(place, notice)
+                sent += await self._tell(claimed, place, moment)
             except Exception as e:  # noqa: BLE001  # bulkhead: one message must not keep others from being sent
                 await self._note_failure(claimed, place, e, moment())
-                break
-            await self._outbox.close(claimed, "sent", moment())
-            sent += 1
+                if isinstance(e, DeliveryFailed) and e.passing:
+                    pause = find_pause(1, e.retry_after, self._chance())
+                    await self._outbox.hold_back(place.id, moment(), moment() + pause)
+                    break
         return sent
+
+    async def _tell(self, claimed: Pending, place: Destination, moment: Callable[[], datetime]) -> bool:
+        """Whether there was something to tell."""
+        notice = await self._find_words(claimed, place)
+        if notice is None:
+            await self._outbox.drop(claimed)
+            return False
+        await self._send(place, notice)
+        await self._outbox.close(claimed, "sent", moment())
+        return True
 
     async def _find_words(self, pending: Pending, place: Destination) -> Notice | None:
         """None of a verdict that changed nothing."""

@@ -169,6 +169,9 @@ class Outbox(Protocol):
     async def postpone(self, claimed: Pending, until: datetime, error: str) -> None:
         """Whoever held it too long changes nothing any more, here and below."""
 
+    async def hold_back(self, destination_id: UUID, now: datetime, until: datetime) -> None:
+        """All that is due there, without counting it as an attempt."""
+
     async def close(
         self, claimed: Pending, outcome: Outcome, at: datetime, error: str | None = None
     ) -> None: ...

@@ -106,6 +106,10 @@ class SqlNotifications(DestinationStore, Outbox):
         later = update(ROW).where(*_held(claimed)).values(due_at=until, error=error)
         await self._database.write(lambda db: db.execute(later))
 
+    async def hold_back(self, destination_id: UUID, now: datetime, until: datetime) -> None:
+        due = ROW.destination_id == destination_id, ROW.status == "due", ROW.due_at <= now
+        await self._database.write(lambda db: db.execute(update(ROW).where(*due).values(due_at=until)))
+
     async def close(self, claimed: Pending, outcome: Outcome, at: datetime, error: str | None = None) -> None:
         closed = update(ROW).where(*_held(claimed)).values(status=outcome, due_at=at, error=error)
         await self._database.write(lambda db: db.execute(closed))
