@@ -1,0 +1,138 @@
+"""So many requests, and so many tokens, in any minute: what has been used of late, and when the next may be made.
+
+The arithmetic is the same wherever the uses are kept: in this process, or in a database that others share.
+"""
+
+import asyncio
+import math
+from collections.abc import Callable, Iterable
+from typing import Literal, NamedTuple
+
+Priority = Literal["interactive", "batch"]
+BATCH_PERCENT = 80
+"""What a batch may use of a limit. The rest is for those who ask while somebody waits."""
+PARTS = 120
+"""Of a span: what is used within one of them counts as used at its end, so that few numbers tell of many uses."""
+
+
+class Rate(NamedTuple):
+    """What `name` may be asked for in any span of so many seconds. None: without a limit.
+
+    `lasting`: the service may see a call at any moment until it ends, in so many seconds at the latest, so its place
+    is free again a span after its end. 0: a call is seen when it is made.
+    """
+
+    name: str
+    requests: int | None = None
+    tokens: int | None = None
+    seconds: float = 60.0
+    lasting: float = 0.0
+
+
+class Use(NamedTuple):
+    """Times are in milliseconds, of whichever clock the uses are counted by."""
+
+    at: int
+    requests: int
+    tokens: int
+
+
+class Turn(NamedTuple):
+    """A place that was taken, to be settled when it is known what was used."""
+
+    rate: Rate
+    at: int
+    tokens: int
+
+
+class NotYet(Exception):
+    """Nothing was taken; in so many seconds it may be."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"in {seconds:.3f} s")
+        self.seconds = seconds
+
+
+Uses = list[Use]
+
+
+def share(most: int, priority: Priority) -> int:
+    """What may be used of `most`; of one, a batch may use it all."""
+    return most if priority == "interactive" else max(1, most * BATCH_PERCENT // 100)
+
+
+def take(uses: Iterable[Use], rate: Rate, tokens: int, priority: Priority, now: int) -> tuple[Uses, Turn]:
+    """One more request of so many tokens, and what is in use with it; raises `NotYet`.
+
+    One that may use more than the limit altogether waits until nothing else is in use.
+    """
+    span, step = _span(rate)
+    ahead = span + round(rate.lasting * 1000)  # a use farther ahead is of a clock that was set back since
+    counted = sorted(use for use in uses if -ahead <= now - use.at < span)
+    most_requests, most_tokens = _most(rate.requests, priority), _most(rate.tokens, priority)
+    tokens = int(min(tokens, most_tokens))
+    requests_left = most_requests - 1 - sum(use.requests for use in counted)
+    tokens_left = most_tokens - tokens - sum(use.tokens for use in counted)
+    free = now
+    for use in counted:
+        if requests_left >= 0 and tokens_left >= 0:
+            break
+        requests_left, tokens_left = requests_left + use.requests, tokens_left + use.tokens
+        free = use.at + span
+    if free > now:  # a call under way may end long before it must
+        raise NotYet(min(free - now, span + step) / 1000)
+    turn = Turn(rate, _stamp(now + round(rate.lasting * 1000), step), tokens)
+    return _add(counted, Use(turn.at, 1, tokens)), turn
+
+
+def settle(uses: Uses, turn: Turn, used: tuple[int, int], now: int) -> Uses:
+    """What was taken is replaced by what was used: requests, none if it was not made, and tokens."""
+    at = _stamp(now, _span(turn.rate)[1]) if turn.rate.lasting else turn.at
+    if any(use.at == turn.at for use in uses):  # else it is out of date by now
+        uses = _add(uses, Use(turn.at, -1, -turn.tokens))
+    return _add(uses, Use(at, *used))
+
+
+def _span(rate: Rate) -> tuple[int, int]:
+    span = round(rate.seconds * 1000)
+    return span, max(1, span // PARTS)
+
+
+def _stamp(now: int, step: int) -> int:
+    """Later than now: whoever is let in when it is out of date comes a whole span after."""
+    return (now // step + 1) * step
+
+
+def _most(limit: int | None, priority: Priority) -> float:
+    return math.inf if limit is None else share(limit, priority)
+
+
+def _add(uses: Uses, more: Use) -> Uses:
+    same = [use for use in uses if use.at == more.at]
+    requests, tokens = (max(0, sum(counts)) for counts in zip(*(u[1:] for u in [*same, more]), strict=True))
+    rest = [use for use in uses if use.at != more.at]
+    return [*rest, Use(more.at, requests, tokens)] if requests or tokens else rest
+
+
+def read_clock() -> float:
+    """The event loop's, in seconds."""
+    return asyncio.get_running_loop().time()
+
+
+class Turns:
+    """Kept in this process."""
+
+    def __init__(self, now: Callable[[], float] = read_clock) -> None:
+        self._now = now
+        self._uses: dict[str, Uses] = {}
+
+    async def take(self, rate: Rate, tokens: int = 0, priority: Priority = "interactive") -> Turn:
+        """Raises `NotYet`."""
+        now = int(self._now() * 1000)
+        self._uses[rate.name], turn = take(self._uses.get(rate.name, ()), rate, tokens, priority, now)
+        return turn
+
+    async def settle(self, turn: Turn, *, made: bool, tokens: int = 0) -> None:
+        """`made`: the request was; one that was not leaves its place to others."""
+        name, used = turn.rate.name, (int(made), tokens)
+        self._uses[name] = settle(self._uses.get(name, []), turn, used, int(self._now() * 1000))
