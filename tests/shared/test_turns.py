@@ -1,14 +1,17 @@
 """Over any minute no more than a limit allows, however many ask in whatever order, and each in its turn."""
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlalchemy import select, update
+from sqlalchemy import select, text, update
 from structlog.testing import capture_logs
 
 from moot.shared.domain.entrance import Entrance
@@ -26,13 +29,17 @@ LONG = 1800.0
 
 
 class Asked(NamedTuple):
-    """After a while somebody asks; `used` of what it set aside, once `later` others have asked."""
+    """After a while somebody asks, and uses so much of what it set aside (per cent), once so many others have asked.
+
+    `waits`: until it is let in, and the others stand behind.
+    """
 
     after: int
     tokens: int
     used: int
     later: int
     priority: Priority
+    waits: bool = False
 
 
 class Passed(NamedTuple):
@@ -48,11 +55,12 @@ ASKED = st.builds(
     st.integers(0, 100),
     st.integers(0, 4),
     st.sampled_from(["interactive", "batch"]),
+    st.booleans(),
 )
 
 
 def ask_all(rate: Rate, everybody: list[Asked]) -> list[Passed]:
-    """Those who were let in, with what each of them came to use. Whoever is told to wait does not."""
+    """Those who were let in, with what each of them came to use."""
     now, uses, passed = 10**12, Uses(), list[Passed]()
     open_turns: list[tuple[int, Turn, int]] = []
     for place, asked in enumerate(everybody):
@@ -63,16 +71,19 @@ def ask_all(rate: Rate, everybody: list[Asked]) -> list[Passed]:
         try:
             uses, turn = take(uses, rate, asked.tokens, asked.priority, now)
         except NotYet as soon:
-            assert _room(uses, rate, asked, now + round(soon.seconds * 1000)), "told a moment too early"
-            assert not _room(uses, rate, asked, now + round(soon.seconds * 1000) - STEP - 1), "or too late"
-            continue
+            then = now + round(soon.seconds * 1000)
+            assert not _has_room(uses, rate, asked, then - 1), "told a moment too late"
+            if not asked.waits:
+                continue
+            now = then
+            uses, turn = take(uses, rate, asked.tokens, asked.priority, now)
         used = turn.tokens * asked.used // 100
         passed.append(Passed(now, used, asked.priority))
         open_turns.append((place + asked.later, turn, used))
     return passed
 
 
-def _room(uses: Uses, rate: Rate, asked: Asked, now: int) -> bool:
+def _has_room(uses: Uses, rate: Rate, asked: Asked, now: int) -> bool:
     try:
         take(uses, rate, asked.tokens, asked.priority, now)
     except NotYet:
@@ -143,7 +154,7 @@ class TestACall:
             take(uses, rate, 0, "interactive", now=70_000)
         assert soon.value.seconds == 60.5, "it may end any moment: nobody is sent away for longer than a span"
         uses = settle(uses, turn, (1, 0), now=70_000)
-        assert not _room(uses, rate, Asked(0, 0, 0, 0, "interactive"), 129_999)
+        assert not _has_room(uses, rate, Asked(0, 0, 0, 0, "interactive"), 129_999)
         take(uses, rate, 0, "interactive", now=131_000)
 
     def test_whose_end_nobody_tells_is_forgotten_in_time(self):
@@ -287,6 +298,17 @@ async def move(database: Database, seconds: float) -> None:
             await db.execute(update(RateLimitRow).values(uses=earlier).where(RateLimitRow.key == row.key))
 
 
+async def look_at_clock(database: Database) -> int:
+    """In its own words, milliseconds."""
+    moment = (
+        "clock_timestamp()" if "postgres" in database.safe_url else "strftime('%Y-%m-%d %H:%M:%f', 'now')"
+    )
+    async with database.session() as db:
+        now = await db.scalar(text(f"SELECT {moment}"))
+    told = now if isinstance(now, datetime) else datetime.fromisoformat(now).replace(tzinfo=UTC)
+    return math.floor(Decimal(repr(told.timestamp())) * 1000)
+
+
 class TestInADatabase:
     async def test_all_who_share_it_get_exactly_what_the_limit_allows(self, others, database):
         rate = Rate("model:default:main", requests=20, tokens=10**6, seconds=LONG)
@@ -314,6 +336,25 @@ class TestInADatabase:
         assert sum(await asyncio.gather(*(let_in(others[n % 4], rate) for n in range(40)))) == 19
         await move(database, 2 * LONG)
         assert sum(await asyncio.gather(*(let_in(others[n % 4], rate) for n in range(40)))) == 20
+
+    async def test_are_counted_by_its_own_clock(self, others, database):
+        rate = Rate("model:default:main", requests=2, seconds=0.12)
+        before = await look_at_clock(database)
+        turn = await others[0].take(rate)
+        assert before < turn.at <= await look_at_clock(database) + 1
+
+    async def test_wait_for_each_other_and_then_look_at_the_clock(self, postgres_database):
+        turns, rate = SqlTurns(postgres_database), Rate("model:default:main", requests=9, seconds=0.12)
+        await turns.take(rate)
+        async with postgres_database.session() as db, db.begin():
+            await db.execute(select(RateLimitRow).with_for_update())
+            waiting = asyncio.create_task(turns.take(rate))
+            while await db.scalar(text("SELECT count(*) FROM pg_locks WHERE NOT granted")) == 0:
+                await asyncio.sleep(0)
+            came = await look_at_clock(postgres_database)
+            while (left := await look_at_clock(postgres_database)) < came + 5:
+                await asyncio.sleep(0)
+        assert (await waiting).at > left
 
     async def test_what_was_set_aside_is_settled_by_what_was_used(self, others):
         rate = Rate("model:default:main", requests=2, tokens=100, seconds=LONG)
