@@ -112,7 +112,7 @@ class Moot(Desk):
             ),
             calls=ExternalCalls(self._audit),
             guard=self._breakers.guard,
-            turns=SqlTurns(self.database) if self.database else None,
+            turns=SqlTurns(self.database) if self.database and settings.data_requests_per_minute else None,
         )
 
     @cached_property

@@ -14,8 +14,19 @@ from hypothesis import strategies as st
 from sqlalchemy import select, text, update
 from structlog.testing import capture_logs
 
-from moot.shared.domain.entrance import Entrance
-from moot.shared.domain.turns import PARTS, NotYet, Priority, Rate, Turn, Turns, Uses, settle, share, take
+from moot.shared.domain.turns import (
+    PARTS,
+    Entrance,
+    NotYet,
+    Priority,
+    Rate,
+    Turn,
+    Turns,
+    Uses,
+    settle,
+    share,
+    take,
+)
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.tables import RateLimitRow
 from moot.shared.infrastructure.turn_store import SqlTurns

@@ -1,6 +1,7 @@
 """Money, tokens and turns: what may be used, reserved before a call and settled after it."""
 
 import json
+from functools import cached_property
 from typing import NamedTuple
 
 from pydantic import BaseModel, Field
@@ -51,7 +52,11 @@ class Budget:
     """
 
     def __init__(self, limits: Limits) -> None:
-        self._limits, self._turns = limits, Turns()
+        self._limits = limits
+
+    @cached_property
+    def _turns(self) -> Turns:
+        return Turns()
 
     async def reserve(self, amount: Amount, rate: Rate | None = None) -> Reservation:
         """Set aside the most a call can use, for the session and workspace under way, and of the model's `rate`.
