@@ -102,6 +102,22 @@ class TestAModelWithALimit:
         await bench.ask()
         assert len(bench.asked) == 2
 
+    async def test_lets_the_next_in_as_soon_as_a_call_has_used_less(self):
+        bench, door = Bench(a_model(tokens_per_minute=5_000)), asyncio.Event()
+
+        async def slow(config: LLMConfig, _request: ChatRequest) -> ModelReply:
+            bench.asked.append(config.alias)
+            await door.wait()
+            return reply(config)
+
+        bench.service._complete = slow
+        calls = [asyncio.create_task(bench.ask()) for _ in range(2)]
+        while len(bench.waited) < 3:
+            await asyncio.sleep(0)
+        door.set()
+        await asyncio.gather(*calls)
+        assert sum(bench.waited) < 20, "and not a minute"
+
     async def test_counts_requests_that_the_vendor_refused(self):
         bench = Bench(a_model(requests_per_minute=2), answer=refuse, deadline=10)
         for said in ("no", "no", "2 request"):

@@ -131,13 +131,14 @@ class TestACall:
         uses, _ = take((), Rate("m", 1), 0, "interactive", now=0)
         with pytest.raises(NotYet) as soon:
             take(uses, Rate("m", 1), 0, "interactive", now=10_000)
-        assert soon.value.seconds == 50.5
+        assert (soon.value.seconds, soon.value.again) == (50.5, 50.5)
 
     def test_makes_room_by_using_less_than_it_set_aside(self):
         rate = Rate("m", tokens=1_000)
         uses, turn = take((), rate, 900, "interactive", now=0)
-        with pytest.raises(NotYet):
+        with pytest.raises(NotYet) as soon:
             take(uses, rate, 500, "interactive", now=0)
+        assert (soon.value.seconds, soon.value.again) == (60.5, 1)
         take(settle(uses, turn, (1, 200), now=5), rate, 500, "interactive", now=5)
 
     def test_that_used_more_than_it_set_aside_keeps_others_waiting(self):
@@ -163,7 +164,7 @@ class TestACall:
         uses, turn = take((), rate, 0, "interactive", now=0)
         with pytest.raises(NotYet) as soon:
             take(uses, rate, 0, "interactive", now=70_000)
-        assert soon.value.seconds == 60.5, "it may end any moment: nobody is sent away for longer than a span"
+        assert (soon.value.seconds, soon.value.again) == (80.5, 1), "it may end any moment"
         uses = settle(uses, turn, (1, 0), now=70_000)
         assert not _has_room(uses, rate, Asked(0, 0, 0, 0, "interactive"), 129_999)
         take(uses, rate, 0, "interactive", now=131_000)

@@ -21,6 +21,8 @@ BATCH_PERCENT = 80
 """What a batch may use of a limit. The rest is for those who ask while somebody waits."""
 PARTS = 120
 """Of a span: what is used within one of them counts as used at its end, so that few numbers tell of many uses."""
+LOOK_AGAIN = 1.0
+"""Seconds until a turn that may come sooner than it must is asked for again."""
 MANY = 1_000_000
 WORTH_TELLING = 1.0
 """Seconds of waiting."""
@@ -57,11 +59,15 @@ class Turn(NamedTuple):
 
 
 class NotYet(Exception):
-    """Nothing was taken; in so many seconds it may be."""
+    """Nothing was taken; in so many seconds it may be.
 
-    def __init__(self, seconds: float) -> None:
+    `again`: when to ask next; earlier than that, where others may use less than they set aside, or end before they
+    must.
+    """
+
+    def __init__(self, seconds: float, again: float | None = None) -> None:
         super().__init__(f"in {seconds:.3f} s")
-        self.seconds = seconds
+        self.seconds, self.again = seconds, seconds if again is None else min(again, seconds)
 
 
 Uses = list[Use]
@@ -84,14 +90,14 @@ def take(uses: Iterable[Use], rate: Rate, tokens: int, priority: Priority, now: 
     tokens = int(min(tokens, most_tokens))
     requests_left = most_requests - 1 - sum(use.requests for use in counted)
     tokens_left = most_tokens - tokens - sum(use.tokens for use in counted)
-    free = now
+    free, perhaps_sooner = now, tokens_left < 0
     for use in counted:
         if requests_left >= 0 and tokens_left >= 0:
             break
         requests_left, tokens_left = requests_left + use.requests, tokens_left + use.tokens
-        free = use.at + span
-    if free > now:  # a call under way may end long before it must
-        raise NotYet(min(free - now, span + step) / 1000)
+        free, perhaps_sooner = use.at + span, perhaps_sooner or use.at > now + step
+    if free > now:
+        raise NotYet((free - now) / 1000, min(rate.seconds, LOOK_AGAIN) if perhaps_sooner else None)
     turn = Turn(rate, _stamp(now + round(rate.lasting * 1000), step), tokens)
     return _add(counted, Use(turn.at, 1, tokens)), turn
 
@@ -179,14 +185,16 @@ class Entrance:
         end = read_clock() + longest
         async with AsyncExitStack() as inside:
             async with _held(self._first[priority], end):
+                told = False
                 while True:
                     try:
                         taken = await self._try(priority, take, inside, end)
                         break
                     except NotYet as soon:
-                        if soon.seconds > min(patience, end - read_clock()):
+                        if soon.seconds > patience or soon.again > end - read_clock():
                             raise
-                        await self._wait(soon.seconds, priority)
+                        told = told or self._tell(soon, priority)
+                        await self._sleep(soon.again)
             yield taken
 
     async def _try(
@@ -200,10 +208,11 @@ class Entrance:
             inside.push_async_exit(place.pop_all())
             return taken
 
-    async def _wait(self, seconds: float, priority: Priority) -> None:
-        if seconds >= WORTH_TELLING:
-            logger.info("waiting for a turn", limit=self._name, seconds=round(seconds, 1), priority=priority)
-        await self._sleep(seconds)
+    def _tell(self, soon: NotYet, priority: Priority) -> bool:
+        if worth_it := soon.seconds >= WORTH_TELLING:
+            at_most = round(soon.seconds, 1)
+            logger.info("waiting for a turn", limit=self._name, seconds=at_most, priority=priority)
+        return worth_it
 
 
 @asynccontextmanager
