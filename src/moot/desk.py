@@ -30,6 +30,7 @@ from moot.shared.infrastructure.logging import configure_quietly
 from moot.shared.infrastructure.private_files import make_private_folder, write_private
 from moot.shared.infrastructure.redaction import REDACT
 from moot.shared.infrastructure.settings import Settings, load_settings, split_names
+from moot.shared.infrastructure.turn_store import SqlTurns
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
@@ -115,9 +116,11 @@ class Moot(Desk):
                 more=split_names(settings.data_sources),
                 files=settings.data_files,
                 order=settings.data_order,
+                per_minute=settings.data_requests_per_minute,
             ),
             calls=ExternalCalls(self._audit),
             guard=self._breakers.guard,
+            turns=SqlTurns(self.database) if self.database and settings.data_requests_per_minute else None,
         )
 
     @cached_property

@@ -129,7 +129,11 @@ def test_bad_usage_is_a_sentence(moot, home, tushare, arguments, sentence):
 
 @pytest.mark.parametrize(
     ("setting", "value"),
-    [("MOOT_DATA_SOURCES", "bloomberg"), ("MOOT_DATA_ORDER", '{"prices": ["tushare"]}')],
+    [
+        ("MOOT_DATA_SOURCES", "bloomberg"),
+        ("MOOT_DATA_ORDER", '{"prices": ["tushare"]}'),
+        ("MOOT_DATA_REQUESTS_PER_MINUTE", '{"bloomberg": 60}'),
+    ],
 )
 def test_a_source_or_dataset_that_does_not_exist_is_named(moot, home, setting, value):
     seen = moot("data", "status", home=home, **{setting: value})

@@ -193,11 +193,11 @@ async def test_the_table_of_models_fits_a_hundred_columns_in_both_languages(moot
 
 async def test_a_model_has_the_limits_it_was_given_or_those_of_its_kind(moot):
     await moot("llm", "add", "near", "--preset", "ollama", "--model", "llama3")
-    limits = ("--timeout", "90", "--concurrency", "4")
+    limits = ("--timeout", "90", "--concurrency", "4", "--requests-per-minute", "60")
     await moot("llm", "add", "far", "--base-url", "https://m.example/v1", "--model", "m", *limits)
     shown = " ".join((await moot("llm", "list")).stdout.split())
     assert re.search("near .* active .* 600 s ×1", shown)
-    assert re.search("far .* active .* 90 s ×4", shown)
+    assert re.search("far .* active .* 90 s ×4 .*60 requests/min", shown)
     wrong = await moot("llm", "add", "no", "--preset", "ollama", "--model", "m", "--timeout", "0")
     assert (wrong.returncode, "timeout: 0.0 is out of range" in wrong.stderr) == (2, True)
 

@@ -43,8 +43,9 @@ async def research(server: LLMServer, home: Path, seconds: float, **given: Any) 
         asking = asyncio.create_task(desk.research("900001.DEMO", as_of="2026-06-30", locale="en-US"))
         while not asking.done():
             await asyncio.sleep(0.02)
-            slots = desk.llm_platform.llm_service()._slots.values()
-            waiting = sum(len(slot._waiters or ()) for slot in slots)
+            entrances = desk.llm_platform.llm_service()._turns._entrances.values()
+            doors = [door for each in entrances for door in (*each._first.values(), *each._places["batch"])]
+            waiting = sum(len(door._waiters or ()) for door in doors)
             if server.in_flight and len(server.requests) + waiting in AT_THE_MODEL:
                 leap(seconds)
         return await asking

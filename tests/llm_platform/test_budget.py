@@ -11,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 from sqlalchemy import select
 
-from moot.modules.llm_platform.domain.budget import Amount, Limits, most
+from moot.modules.llm_platform.domain.budget import Amount, Limits, Reservation, most
 from moot.modules.llm_platform.domain.chat import ChatMessage, ChatRequest, ResponseSchema, Tool, ToolCall
 from moot.modules.llm_platform.domain.exceptions import BudgetExceeded
 from moot.modules.llm_platform.domain.model_config import LLMConfig
@@ -208,7 +208,7 @@ class TestAReservation:
         await budget.settle(reservation, tokens(1_000), tokens(1_000))
         await database.close()
 
-        assert reservation == ()
+        assert reservation == Reservation()
         assert not (home / "never.db").exists()
 
 

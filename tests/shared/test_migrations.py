@@ -22,6 +22,7 @@ FOUR_TABLES = {"research_sessions", "node_executions", "llm_call_logs", "externa
 ALL_TABLES = FOUR_TABLES | {
     "llm_configs",
     "llm_spending",
+    "rate_limits",
     "web_search_cache",
     "audit_chain",
     "audit_heads",

@@ -74,6 +74,8 @@ def add_model(
     context_size: Annotated[int | None, option("help.llm_context_size")] = None,
     timeout: Annotated[float | None, option("help.llm_timeout")] = None,
     concurrency: Annotated[int | None, option("help.llm_concurrency")] = None,
+    requests_per_minute: Annotated[int | None, option("help.llm_requests_per_minute")] = None,
+    tokens_per_minute: Annotated[int | None, option("help.llm_tokens_per_minute")] = None,
     knowledge_cutoff: Annotated[str | None, option("help.llm_cutoff", metavar=DAY)] = None,
     proxy: Annotated[str | None, option("help.llm_proxy")] = None,
 ) -> None:
@@ -174,9 +176,12 @@ def _show_models(views: Sequence[ConfigView]) -> None:
 
 
 def _state(view: ConfigView) -> str:
-    """And what holds for its requests: how long, and how many at once."""
+    """And what holds for its requests: how long, how many at once, and how much a minute."""
     state = say(f"llm.state.{'locked' if view.unreadable else 'on' if view.is_active else 'off'}")
-    return f"{state}\n{view.timeout:g} s{f' ×{view.concurrency}' if view.concurrency else ''}"
+    limits = {name: getattr(view, f"{name}_per_minute") for name in ("requests", "tokens")}
+    a_minute = [say(f"llm.a_minute.{name}", count=count) for name, count in limits.items() if count]
+    one = f"{view.timeout:g} s{f' ×{view.concurrency}' if view.concurrency else ''}"
+    return "\n".join([state, one, *a_minute])
 
 
 def _show_usage(report: UsageReport) -> None:

@@ -160,7 +160,7 @@ class LLMPlatformContainer:
         return self._journal.external_calls if self._journal else None
 
 
-LIMITS = ("price_in", "price_out", "timeout", "concurrency")
+LIMITS = ("price_in", "price_out", "timeout", "concurrency", "requests_per_minute", "tokens_per_minute")
 
 
 def _environment_model(settings: Settings) -> list[LLMConfig]:

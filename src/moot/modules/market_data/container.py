@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 
@@ -24,6 +25,7 @@ from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.guard import Guard, let_through
 from moot.shared.domain.symbol import Market
+from moot.shared.domain.turns import Turns
 from moot.shared.infrastructure.call_audit import ExternalCalls
 from moot.shared.infrastructure.execution_context import is_replay, moment_of_reading
 
@@ -31,7 +33,8 @@ if TYPE_CHECKING:
     from moot.modules.market_data.infrastructure.lake import Lake
     from moot.modules.market_data.infrastructure.lake_sql import LakeDatabase
 
-KNOWN = ("tushare", *BY_REQUEST, "files")
+OUTSIDE = ("tushare", *BY_REQUEST)
+KNOWN = (*OUTSIDE, "files")
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,7 @@ class Sources:
     more: Sequence[str] = ()
     files: Path | None = None
     order: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    per_minute: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         ordered = [name for names in self.order.values() for name in names]
@@ -50,6 +54,7 @@ class Sources:
             ("MOOT_DATA_SOURCES", self.more, BY_REQUEST),
             ("MOOT_DATA_ORDER", self.order, list(DATASETS)),
             ("MOOT_DATA_ORDER", ordered, KNOWN),
+            ("MOOT_DATA_REQUESTS_PER_MINUTE", self.per_minute, OUTSIDE),
         ):
             for name in (name for name in names if name not in known):
                 said = SAY("setting_unknown", setting=setting, name=name, known=known)
@@ -58,7 +63,7 @@ class Sources:
 
 class MarketDataContainer:
     """`calls` keeps the calls to sources outside; each source passes `guard` under the name `data:<source>`, and for
-    other hosts than its main one `data:<source>:<host>`.
+    other hosts than its main one `data:<source>:<host>`. `turns` is where sources with a limit of their own count.
 
     The lake and the sources bring libraries that take long to load: they are imported where they are first needed.
     """
@@ -72,10 +77,11 @@ class MarketDataContainer:
         sources: Sources,
         calls: ExternalCalls,
         guard: Guard = let_through,
+        turns: Turns | None = None,
     ) -> None:
         self.clock = clock
         self._folder, self._order = lake, sources.order
-        self._providers = _providers(sources, calls, guard)
+        self._providers = _providers(sources, recorder=calls, guard=guard, turns=turns)
         self._sources: dict[Market, MarketDataProvider] = {
             Market.DEMO: DemoMarket(demo_seed, clock, moment_of_reading),
             **{
@@ -137,34 +143,33 @@ class MarketDataContainer:
         return [m for m in (Market.CN, Market.US) if self._providers[m] or m.value in kept]
 
 
-def _providers(
-    sources: Sources, recorder: ExternalCalls, guard: Guard
-) -> dict[Market, dict[str, MarketDataProvider]]:
+def _providers(sources: Sources, **ways: Any) -> dict[Market, dict[str, MarketDataProvider]]:
+    """`ways` are what all sources outside go by."""
     china: dict[str, MarketDataProvider] = {}
     usa: dict[str, MarketDataProvider] = {}
     own: dict[str, MarketDataProvider] = {}
+
+    def next_session(day: date) -> date:
+        return trading_calendar(Market.CN).next_session(day)
+
+    def ways_of(source: str) -> dict[str, Any]:
+        return ways | {"per_minute": sources.per_minute.get(source)}
+
     if sources.tushare_token.get_secret_value():
         from moot.modules.market_data.infrastructure.providers.tushare import TushareProvider
 
+        token, url = sources.tushare_token, sources.tushare_url
         china["tushare"] = TushareProvider(
-            sources.tushare_token,
-            base_url=sources.tushare_url,
-            next_session=lambda day: trading_calendar(Market.CN).next_session(day),
-            recorder=recorder,
-            guard=guard,
+            token, base_url=url, next_session=next_session, **ways_of("tushare")
         )
     if "akshare" in sources.more:
         from moot.modules.market_data.infrastructure.providers.akshare import AkshareProvider
 
-        china["akshare"] = AkshareProvider(
-            next_session=lambda day: trading_calendar(Market.CN).next_session(day),
-            recorder=recorder,
-            guard=guard,
-        )
+        china["akshare"] = AkshareProvider(next_session=next_session, **ways_of("akshare"))
     if "yfinance" in sources.more:
         from moot.modules.market_data.infrastructure.providers.yfinance import YfinanceProvider
 
-        usa["yfinance"] = YfinanceProvider(recorder=recorder, guard=guard)
+        usa["yfinance"] = YfinanceProvider(**ways_of("yfinance"))
     if sources.files:
         from moot.modules.market_data.infrastructure.providers.files import FilesProvider
 

@@ -15,6 +15,7 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, Field, InstanceOf
 
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale, Message
+from moot.shared.domain.turns import Priority
 from moot.shared.infrastructure.working_time import Stopwatch
 
 DEFAULT_WORKSPACE = "default"
@@ -66,6 +67,8 @@ class ExecutionContext(BaseModel, frozen=True):
     analyst: Literal["rubric", "llm"] | None = None
     """Who judges here, whatever the desk is set to; None: as it is set."""
     fallback: Literal["none", "rubric"] = "none"
+    priority: Priority = "interactive"
+    """Whether somebody waits for the answer; where limits are short, a batch waits for those."""
     lease_token: int | None = None
     node: str = ""
     feedback: dict[str, Any] | None = None

@@ -64,6 +64,8 @@ class Settings(BaseSettings):
     llm_proxy: str = ""  # HTTP proxy on the way to that model
     llm_timeout: Seconds | None = None  # seconds a request to it may take; empty: 120, local or thinking 600
     llm_concurrency: Count | None = None  # requests to it at once; empty: 1 if it is local, else no limit
+    llm_requests_per_minute: Count | None = None  # requests to it a minute, of all processes together
+    llm_tokens_per_minute: Tokens | None = None  # tokens it may use a minute, likewise
     llm_deadline: Seconds | None = None  # seconds any model call may take, with all retries and waiting
     llm_max_tokens: Count = 4096  # tokens an agent's answer may have
     analyst: Literal["auto", "rubric", "llm"] = "auto"
@@ -95,6 +97,8 @@ class Settings(BaseSettings):
     data_files: Path | None = None  # a YAML that describes files of your own, as a source
     data_order: dict[str, list[str]] = Field(default_factory=dict)
     """Sources by dataset, as JSON: {"bars": ["akshare", "tushare"]}."""
+    data_requests_per_minute: dict[str, Count] = Field(default_factory=dict)
+    """By source, of all processes together, as JSON: {"tushare": 500}."""
     demo_seed: int = 1  # seed of the synthetic demo market
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 

@@ -1,4 +1,4 @@
-"""What every table is built from, and the tables that belong to no context: outside calls, and the audit chain."""
+"""What every table is built from, and the tables of no context: calls to the outside, limits, the audit chain."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -87,6 +87,15 @@ class ExternalAPICallLog(CallLog, Base):
     request_params: Mapped[dict[str, Any]]
     response_data: Mapped[str | None] = mapped_column(Text)
     status_code: Mapped[int | None]
+
+
+class RateLimitRow(Base):
+    """What was used of a limit within its span: `uses` are lists of moment (ms), requests and tokens."""
+
+    __tablename__ = "rate_limits"
+
+    key: Mapped[str] = mapped_column(String(150), primary_key=True)
+    uses: Mapped[list[Any]] = mapped_column(JSON_DATA)
 
 
 class AuditEntryRow(Base):

@@ -1,6 +1,7 @@
 """Time for work, as against time in which somebody else is waited for whose own limits hold: a model."""
 
 import asyncio
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -40,8 +41,14 @@ class WorkingTime:
     def expired(self) -> bool:
         return self._limit.expired()
 
+    @property
+    def end(self) -> float | None:
+        """By the clock of the event loop."""
+        return self._limit.when()
+
     async def __aenter__(self) -> None:
-        self._running = CLOCKS.set(CLOCKS.get() if self._strict else (*CLOCKS.get(), self))
+        clocks = STRICT_CLOCKS if self._strict else CLOCKS
+        self._running = clocks.set((*clocks.get(), self))
         self._limit = asyncio.timeout(self.left)
         await self._limit.__aenter__()
 
@@ -49,7 +56,7 @@ class WorkingTime:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stop()
-        CLOCKS.reset(self._running)
+        (STRICT_CLOCKS if self._strict else CLOCKS).reset(self._running)
         await self._limit.__aexit__(kind, error, trace)
 
     def leave(self) -> None:
@@ -73,6 +80,13 @@ class WorkingTime:
 
 
 CLOCKS: ContextVar[tuple[WorkingTime, ...]] = ContextVar("the clocks that run here", default=())
+STRICT_CLOCKS: ContextVar[tuple[WorkingTime, ...]] = ContextVar("those that never stand still", default=())
+
+
+def strict_seconds_left() -> float:
+    """For whatever is done here, waiting included; infinite, where nobody set such a limit."""
+    ends = (clock.end for clock in STRICT_CLOCKS.get())
+    return min((end - _now() for end in ends if end is not None), default=math.inf)
 
 
 @contextmanager

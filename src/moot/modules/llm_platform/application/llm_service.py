@@ -4,17 +4,15 @@ Whatever asks a model asks here, so what is true of one call is true of all: no 
 """
 
 import asyncio
-import math
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 from uuid import UUID
 
-import structlog
-
 from moot.modules.llm_platform.application.config_service import ModelRegistry
+from moot.modules.llm_platform.application.tries import PATIENCE, ModelTurns, Tries
 from moot.modules.llm_platform.domain.budget import Amount, Budget, most
 from moot.modules.llm_platform.domain.call_record import CallJournal, CallKey, mismatch, reply_row
 from moot.modules.llm_platform.domain.chat import (
@@ -27,85 +25,23 @@ from moot.modules.llm_platform.domain.chat import (
     Tool,
     compose,
 )
-from moot.modules.llm_platform.domain.exceptions import LLMConnectionError, ModelTrouble, NoAvailableModel
+from moot.modules.llm_platform.domain.exceptions import ModelTrouble
 from moot.modules.llm_platform.domain.model_config import DEFAULT_ALIAS, ENVIRONMENT, LLMConfig
 from moot.modules.llm_platform.domain.parsing import parse_llm_json_output
 from moot.modules.llm_platform.domain.texts import SAY
 from moot.shared.domain.guard import Dependency, Guard, LeftAlone, let_through
 from moot.shared.domain.messages import Message
-from moot.shared.infrastructure.execution_context import current_context, tell_retry
+from moot.shared.domain.turns import Sleep
+from moot.shared.infrastructure.execution_context import current_context
 from moot.shared.infrastructure.working_time import off_the_clock
 
 __all__ = ["ChatMessage", "ChatResult", "LLMService", "ResponseSchema", "Tool", "parse_llm_json_output"]
-
-logger = structlog.get_logger(__name__)
 
 PAUSES = (1.0, 2.0)
 """Seconds before the second and third attempt with the same model, unless its vendor asks for more."""
 JITTER = 0.25
 LONGEST_PAUSE = 50.0
 """Whoever asks for a longer one is not asked again."""
-MANY = 1_000_000
-PATIENCE = 5.0
-"""Seconds to wait for a model while another could be asked."""
-
-Sleep = Callable[[float], Awaitable[None]]
-
-
-class Tries:
-    """The attempts of one call: the models left to ask, the time left, and what went wrong so far.
-
-    `waiting_counts`: the time is for everything, and not for the models only.
-    """
-
-    def __init__(self, deadline: float, *, waiting_counts: bool = False) -> None:
-        self._waiting_counts = waiting_counts
-        self.others_left = self.attempts = 0
-        self._end = time.monotonic() + deadline
-        self._troubles: dict[str, ModelTrouble] = {}
-        self._last: ModelTrouble | None = None
-
-    def seconds_left(self) -> float:
-        return self._end - time.monotonic()
-
-    @asynccontextmanager
-    async def turn(self, slots: asyncio.Semaphore, config: LLMConfig) -> AsyncIterator[None]:
-        """Wait for one and keep it for the length of the block; waiting takes none of the model's time."""
-        came = time.monotonic()
-        try:
-            async with asyncio.timeout(self.seconds_left() if self._waiting_counts else None):
-                await slots.acquire()
-        except TimeoutError:
-            said = SAY("llm.no_turn", model=config.model_name, at_once=config.at_once)
-            raise ModelTrouble(said) from None
-        try:
-            if not self._waiting_counts:
-                self._end += time.monotonic() - came
-            yield
-        finally:
-            slots.release()
-
-    def begin(self) -> None:
-        """Another attempt; whoever watches is told when it is not the first, and why."""
-        self.attempts += 1
-        if self._last is not None:
-            tell_retry(self.attempts, self._last.message)
-
-    def note_failure(self, config: LLMConfig, trouble: ModelTrouble) -> None:
-        self._troubles[config.alias] = self._last = trouble
-        logger.warning("model call failed", alias=config.alias, model=config.model_name, error=str(trouble))
-
-    def gave_up(self) -> LLMConnectionError | NoAvailableModel:
-        waits = [trouble.retry_after for trouble in self._troubles.values() if trouble.retry_after]
-        later: dict[str, Any] = {"retry_after": math.ceil(min(waits))} if waits else {}
-        if len(self._troubles) == 1:
-            name, trouble = next(iter(self._troubles.items()))
-            return LLMConnectionError(
-                SAY("llm.one_failed", alias=name, why=trouble.message), alias=name, **later
-            )
-        failures = [SAY("llm.failure", alias=name, why=t.message) for name, t in self._troubles.items()]
-        said = SAY("llm.all_failed", failures=failures)
-        return NoAvailableModel(said, aliases=list(self._troubles), **later)
 
 
 class Request:
@@ -174,9 +110,8 @@ class LLMService:
         guard: Guard = let_through,
     ) -> None:
         self._registry, self._complete, self._max_tokens = registry, complete, max_tokens
-        self._journal, self._budget = journal, budget
+        self._journal, self._budget, self._turns = journal, budget, ModelTurns(budget, sleep)
         self._deadline, self._sleep, self._guard = deadline, sleep, guard
-        self._slots: dict[tuple[UUID, int], asyncio.Semaphore] = {}
 
     @property
     def configured(self) -> bool:
@@ -268,13 +203,12 @@ class LLMService:
         self, key: CallKey, config: LLMConfig, request: ChatRequest, tries: Tries
     ) -> ChatResult:
         """While the model's service is left alone, that is trouble which no other attempt changes."""
-        called, at_once = Dependency(f"model:{config.alias}", config.workspace_id), config.at_once or MANY
-        slots = self._slots.setdefault((config.id, at_once), asyncio.Semaphore(at_once))
+        called = Dependency(f"model:{config.alias}", config.workspace_id)
         try:
             async with (
-                tries.turn(slots, config),
+                self._in_turn(config, request, tries) as call,
                 self._guard(called),
-                self._on_record(key, config, request, tries.attempts) as call,
+                self._on_record(key, config, request, call, tries.attempts),
             ):
                 call.reply = await self._reply(config, request, tries)
         except LeftAlone as alone:
@@ -308,25 +242,31 @@ class LLMService:
         return True
 
     @asynccontextmanager
-    async def _on_record(
-        self, key: CallKey, config: LLMConfig, request: ChatRequest, attempt: int
-    ) -> AsyncIterator[Request]:
-        """Reserve and record before; record and settle after, however the request ends."""
+    async def _in_turn(self, config: LLMConfig, request: ChatRequest, tries: Tries) -> AsyncIterator[Request]:
+        """Reserve before; settle after, however the request ends."""
         reserved = most(request, config)
-        accounts, call = await self._budget.reserve(reserved), Request(config, reserved)
-        try:
-            call.id = await self._journal.begin(key.intent(config, request, attempt=attempt))
-            call.sent = True
+        async with self._turns.take(config, reserved, tries) as reservation:
+            call = Request(config, reserved)
             try:
                 yield call
-            except ModelTrouble as trouble:
-                call.trouble = trouble
-                raise
             finally:
-                await self._journal.end(call.id, call.outcome())
-                call.count()
+                await self._budget.settle(reservation, reserved, call.count_spent(), made=call.sent)
+
+    @asynccontextmanager
+    async def _on_record(
+        self, key: CallKey, config: LLMConfig, request: ChatRequest, call: Request, attempt: int
+    ) -> AsyncIterator[None]:
+        """Record before and after, however the request ends."""
+        call.id = await self._journal.begin(key.intent(config, request, attempt=attempt))
+        call.sent = True
+        try:
+            yield
+        except ModelTrouble as trouble:
+            call.trouble = trouble
+            raise
         finally:
-            await self._budget.settle(accounts, reserved, call.count_spent())
+            await self._journal.end(call.id, call.outcome())
+            call.count()
 
     async def _from_record(self, key: CallKey, request: ChatRequest) -> ChatResult | None:
         """The recorded answer to this very question, when the session goes on, or is replayed, from its record."""

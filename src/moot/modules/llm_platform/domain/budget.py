@@ -1,6 +1,7 @@
-"""Money and tokens: what may be spent, reserved before a call and settled after it."""
+"""Money, tokens and turns: what may be used, reserved before a call and settled after it."""
 
 import json
+from functools import cached_property
 from typing import NamedTuple
 
 from pydantic import BaseModel, Field
@@ -9,6 +10,7 @@ from moot.modules.llm_platform.domain.chat import ChatRequest
 from moot.modules.llm_platform.domain.exceptions import BudgetExceeded
 from moot.modules.llm_platform.domain.model_config import LLMConfig
 from moot.modules.llm_platform.domain.texts import SAY
+from moot.shared.domain.turns import Rate, Turn, Turns
 from moot.shared.infrastructure.execution_context import current_context
 
 MAX_TOKENS = 10**15
@@ -34,28 +36,44 @@ class Amount(NamedTuple):
     cost: float | None = 0.0
 
 
-Accounts = tuple[str, ...]
-"""Where an amount was set aside; none, when no limit applies."""
+class Reservation(NamedTuple):
+    """Where an amount was set aside; nowhere, when no limit applies."""
+
+    accounts: tuple[str, ...] = ()
+    turn: Turn | None = None
 
 
 class Budget:
     """Reserving is atomic: however many ask at once, what is spent and reserved never exceeds a limit.
 
     Whoever dies between the two leaves the reservation standing: the vendor may charge for that call. This one is of
-    a desk that stores nothing: without limits everything goes, and a limit nobody can keep refuses all.
+    a desk that stores nothing: without limits everything goes, and a budget nobody can keep refuses all. What may be
+    asked a minute is kept in this process.
     """
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
 
-    async def reserve(self, amount: Amount) -> Accounts:
-        """Set aside the most a call can use, for the session and workspace under way; raises `BudgetExceeded`."""
-        if self._limits != Limits() or current_context().max_cost is not None:
-            raise BudgetExceeded(SAY("budget.unkept"))
-        return ()
+    @cached_property
+    def _turns(self) -> Turns:
+        return Turns()
 
-    async def settle(self, accounts: Accounts, reserved: Amount, used: Amount) -> None:
+    async def reserve(self, amount: Amount, rate: Rate | None = None) -> Reservation:
+        """Set aside the most a call can use, for the session and workspace under way, and of the model's `rate`.
+
+        Raises `BudgetExceeded`, or `NotYet` while the model may not be asked; then nothing is set aside.
+        """
+        context = current_context()
+        if self._limits != Limits() or context.max_cost is not None:
+            raise BudgetExceeded(SAY("budget.unkept"))
+        return Reservation(turn=rate and await self._turns.take(rate, amount.tokens, context.priority))
+
+    async def settle(
+        self, reservation: Reservation, reserved: Amount, used: Amount, *, made: bool = True
+    ) -> None:
         """Replace what was reserved by what was really used. A `cost` of None is taken to be all of it."""
+        if reservation.turn:
+            await self._turns.settle(reservation.turn, made=made, tokens=used.tokens)
 
 
 def most(request: ChatRequest, config: LLMConfig) -> Amount:

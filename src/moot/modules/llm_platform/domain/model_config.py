@@ -26,6 +26,7 @@ from moot.modules.llm_platform.domain.texts import SAY
 from moot.shared.domain.clock import Day
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.messages import nearest, shorten
+from moot.shared.domain.turns import Rate
 from moot.shared.domain.validation import Strict, name_kind, quote, refuse, refuse_field, suggest
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 
@@ -50,6 +51,7 @@ Priority = Annotated[int, Field(ge=-10_000, le=10_000, strict=True)]
 ContextSize = Annotated[int, Field(ge=1, le=1_000_000_000, strict=True)]
 Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False, strict=True)]
 AtOnce = Annotated[int, Field(ge=1, le=10_000, strict=True)]
+PerMinute = Annotated[int, Field(ge=1, le=1_000_000_000, strict=True)]
 
 USUAL_TIMEOUT, LONG_TIMEOUT = 120.0, 600.0
 THINKS = re.compile(r"(^|[^a-z0-9])(o\d|r\d|qwq|reason(er|ing)?|think(er|ing)?)($|[^a-z0-9])", re.IGNORECASE)
@@ -75,6 +77,7 @@ class ModelCard(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=Tru
 
     Prices are per million tokens, in the desk's currency; without them a call's cost is unknown. `timeout` is for one
     request, `concurrency` how many may be under way at once; without them what is usual for such a model holds.
+    `requests_per_minute` and `tokens_per_minute` are what all who share the database may ask of it together.
     `unreadable` names the fields that were encrypted with another secret: until they are entered again the model
     cannot be called. `public_only`: who said where it is has a key, so it must not be in the desk's own network.
     """
@@ -94,6 +97,8 @@ class ModelCard(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=Tru
     context_size: ContextSize | None = None
     timeout: Seconds | None = None
     concurrency: AtOnce | None = None
+    requests_per_minute: PerMinute | None = None
+    tokens_per_minute: PerMinute | None = None
     knowledge_cutoff: date | None = None
     capabilities: Capabilities = Capabilities()
     is_active: bool = True
@@ -116,6 +121,13 @@ class ModelCard(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=Tru
     def at_once(self) -> int | None:
         """None: as many as there are. A model near by has one machine, where two would only slow each other down."""
         return self.concurrency or (1 if self._is_near else None)
+
+    @property
+    def rate(self) -> Rate | None:
+        """By the alias, which is the same in every process; None: it may be asked as often as anybody likes."""
+        requests, tokens = self.requests_per_minute, self.tokens_per_minute
+        name = f"model:{self.workspace_id}:{self.alias}"
+        return Rate(name, requests, tokens) if requests or tokens else None
 
     @property
     def _is_near(self) -> bool:
@@ -250,6 +262,12 @@ class ConfigPatch(Strict):
     context_size: ContextSize | None = None
     timeout: Seconds | None = Field(default=None, description="seconds a request may take")
     concurrency: AtOnce | None = Field(default=None, description="requests at once; more wait for their turn")
+    requests_per_minute: PerMinute | None = Field(
+        default=None, description="of all processes together; more wait for their turn"
+    )
+    tokens_per_minute: PerMinute | None = Field(
+        default=None, description="likewise; counted as what a call may use, then as what it used"
+    )
     knowledge_cutoff: Day | None = None
     capabilities: Capabilities | None = None
     proxy: Annotated[ProxyUrl, BeforeValidator(_url)] | None = Field(

@@ -7,15 +7,24 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, case, select, update
 from sqlalchemy.orm import InstrumentedAttribute
 
-from moot.modules.llm_platform.domain.budget import MAX_COST, MAX_TOKENS, Accounts, Amount, Budget, Limits
+from moot.modules.llm_platform.domain.budget import (
+    MAX_COST,
+    MAX_TOKENS,
+    Amount,
+    Budget,
+    Limits,
+    Reservation,
+)
 from moot.modules.llm_platform.domain.exceptions import BudgetExceeded
 from moot.modules.llm_platform.domain.texts import SAY
 from moot.modules.llm_platform.infrastructure.tables import SpendingRow
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.messages import Message
+from moot.shared.domain.turns import Rate, Turn
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.execution_context import current_context
 from moot.shared.infrastructure.transactions import upsert
+from moot.shared.infrastructure.turn_store import settle_turn, take_turn
 
 Column = InstrumentedAttribute[int]
 SPENT: Mapping[str, Column] = {"tokens": SpendingRow.tokens_spent, "cost": SpendingRow.cost_spent}
@@ -35,30 +44,37 @@ class Account(NamedTuple):
 
 
 class SqlBudget(Budget):
-    """Session and day are taken from in one transaction, in that order: all of it, or nothing."""
+    """Session, day and the model's minute are taken from in one transaction, in that order: all of it, or nothing."""
 
     def __init__(self, database: Database, clock: Clock, limits: Limits, currency: str) -> None:
         super().__init__(limits)
         self._database, self._clock, self._currency = database, clock, currency
 
-    async def reserve(self, amount: Amount) -> Accounts:
+    async def reserve(self, amount: Amount, rate: Rate | None = None) -> Reservation:
         accounts, needed = self._accounts(), _count(amount.tokens, amount.cost or 0.0)
-        if not accounts:
-            return ()
+        if not accounts and rate is None:
+            return Reservation()
         for account in accounts:  # a limit on cost means nothing to a model without a price
             if amount.cost is None and "cost" in account.limits:
                 raise self._refuse(account, "cost", "unpriced", limit=account.limits["cost"])
 
+        turns: list[Turn | None] = []
+        priority = current_context().priority  # the database may be written to in another thread
+
         def take(db: Connection) -> None:
-            upsert(db, SpendingRow, [{"key": account.key} for account in accounts])
+            if accounts:
+                upsert(db, SpendingRow, [{"key": account.key} for account in accounts])
             for account in accounts:
                 self._take(db, account, needed)
+            turns.append(rate and take_turn(db, rate, needed["tokens"], priority))
 
         await self._database.write(take)
-        return tuple(account.key for account in accounts)
+        return Reservation(tuple(account.key for account in accounts), turns[-1])
 
-    async def settle(self, accounts: Accounts, reserved: Amount, used: Amount) -> None:
-        if not accounts:
+    async def settle(
+        self, reservation: Reservation, reserved: Amount, used: Amount, *, made: bool = True
+    ) -> None:
+        if reservation == Reservation():
             return
         cost = reserved.cost if used.cost is None else used.cost
         spent = _count(used.tokens, cost or 0.0)
@@ -68,8 +84,10 @@ class SqlBudget(Budget):
             changes[RESERVED[unit]] = case((RESERVED[unit] > freed, RESERVED[unit] - freed), else_=0)
 
         def pay(db: Connection) -> None:
-            for key in accounts:
+            for key in reservation.accounts:
                 db.execute(update(SpendingRow).where(SpendingRow.key == key).values(changes))
+            if reservation.turn:
+                settle_turn(db, reservation.turn, made=made, tokens=spent["tokens"])
 
         await self._database.write(pay)
 

@@ -4,7 +4,6 @@ A source is a table: for each dataset it has, a reader that fetches rows and tel
 """
 
 import asyncio
-import heapq
 import importlib
 import json
 import math
@@ -13,9 +12,10 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from http import HTTPStatus
 from types import ModuleType
 from typing import Any, ClassVar, TypeVar
@@ -26,10 +26,13 @@ from pydantic import BaseModel
 from moot.modules.market_data.domain.facts import Dataset
 from moot.modules.market_data.domain.provider import Batch, NotOffered, home_of, screen
 from moot.modules.market_data.domain.texts import SAY
-from moot.shared.domain.errors import AppError, Unavailable
+from moot.shared.domain.errors import AppError, ErrorKind, Unavailable
 from moot.shared.domain.guard import Dependency, Guard, LeftAlone, let_through
 from moot.shared.domain.symbol import Market
+from moot.shared.domain.turns import Entrance, NotYet, Rate, Sleep, Turn, Turns
 from moot.shared.infrastructure.call_audit import ExternalCalls
+from moot.shared.infrastructure.execution_context import current_context
+from moot.shared.infrastructure.working_time import off_the_clock, strict_seconds_left
 
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
@@ -40,7 +43,6 @@ Reader = Callable[[str, date, date], Awaitable[Iterable[Row]]]
 Kinds = tuple[type[Exception], ...]
 Errors = tuple[Kinds, Kinds]
 Now = Callable[[], float]
-Sleep = Callable[[float], Awaitable[None]]
 
 NOT_RECORDED = ExternalCalls(None)
 LONGEST_RESPONSE = 16_000
@@ -60,6 +62,11 @@ class Pace:
     calls: int
     per_seconds: float
     concurrency: int
+
+    def at(self, per_minute: int) -> "Pace":
+        """So many a minute; who is to be asked one by one still is."""
+        calls, seconds = (1, 60 / per_minute) if self.calls == 1 else (per_minute, 60.0)
+        return Pace(calls, seconds, self.concurrency)
 
 
 @dataclass(frozen=True)
@@ -90,9 +97,11 @@ class OutsideSource(ABC):
     """A provider made of `readers`; each names its service, its market and what it is allowed there.
 
     All its callers share one pace for each host it asks, `hosts` where one has its own, and each attempt is recorded
-    once and passes the `guard` of that host; "" is the main one. `passing` are the errors of
-    the client library that mean the network, not the request. `deadline`, in seconds, is for one question, which may
-    take many pages; it cannot stop a thread: a blocking function needs a time-out of its own, shorter than that.
+    once and passes the `guard` of that host; "" is the main one. With a number of calls `per_minute`, that is what
+    all its hosts are asked together, counted by `turns`: those of other processes too, if it is kept where they keep
+    theirs. `passing` are the errors of the client library that mean the network, not the request. `deadline`, in
+    seconds, is for one question, which may take many pages; it cannot stop a thread: a blocking function needs a
+    time-out of its own, shorter than that.
     """
 
     name: ClassVar[str]
@@ -110,6 +119,8 @@ class OutsideSource(ABC):
         recorder: ExternalCalls = NOT_RECORDED,
         guard: Guard = let_through,
         pace: Pace | None = None,
+        per_minute: int | None = None,
+        turns: Turns | None = None,
         deadline: float | None = None,
         pauses: tuple[float, ...] = PAUSES,
         now: Now = time.monotonic,
@@ -119,7 +130,9 @@ class OutsideSource(ABC):
         self.deadline, self._pauses = deadline or self.deadline, pauses
         self._failures: Kinds = (Trouble, AppError, TimeoutError, ConnectionError, *self.passing)
         self._now, self._sleep = now, sleep
-        self._given_pace, self._gates = pace, dict[str, _Gate]()
+        self._given_pace, self._per_minute = pace, per_minute
+        self._turns = (turns if per_minute else None) or Turns(now)
+        self._gates = dict[str, _Gate]()
         self._readers = self.readers()
 
     @abstractmethod
@@ -171,8 +184,14 @@ class OutsideSource(ABC):
 
     def _gate(self, host: str) -> "_Gate":
         if host not in self._gates:
-            pace = self._given_pace or self.hosts.get(host, self.pace)
-            self._gates[host] = _Gate(pace, self._now, self._sleep)
+            pace, name = self._given_pace or self.hosts.get(host, self.pace), ["data", self.name, host]
+            if self._per_minute:
+                pace, name = pace.at(self._per_minute), name[:2]
+            rate = Rate(
+                ":".join(name).rstrip(":"), pace.calls, seconds=pace.per_seconds, lasting=self.deadline
+            )
+            at_once = min(pace.concurrency, pace.calls)
+            self._gates[host] = _Gate(self.name, rate, self._turns, Entrance(rate.name, at_once, self._sleep))
         return self._gates[host]
 
     async def _attempt(self, call_id: UUID | None, operation: str, fn: Callable[[], Awaitable[T]]) -> T:
@@ -280,33 +299,47 @@ def refuse_status(source: str, operation: str, answer: HttpAnswer) -> None:
         raise Trouble(Unavailable(said), passing=passing, answer=answer)
 
 
+class TooOften(Unavailable):
+    """The call was not made: its turn would not have come in time."""
+
+    code = "RATE_LIMITED"
+    kind = ErrorKind.RATE_LIMIT
+
+
 class _Gate:
     """Lets calls through at a pace that holds on the service's own clock too.
 
-    A call is seen there at some moment between its start and its end. So a place is free again `per_seconds` after
-    the call that held it *ended*, and however long requests travel, no span there sees more than `calls` of them. One
-    that was not made holds none.
+    A call is seen there at some moment between its start and its end. So a place is free again a span after the call
+    that held it *ended*, and however long requests travel, no span there sees more of them than it may. One that was
+    not made holds none.
     """
 
-    def __init__(self, pace: Pace, now: Now, sleep: Sleep) -> None:
-        self._pace, self._now, self._sleep = pace, now, sleep
-        self._running = asyncio.Semaphore(min(pace.concurrency, pace.calls))
-        self._free_from = [-math.inf] * pace.calls  # a heap: one moment for each place not held now
+    def __init__(self, source: str, rate: Rate, turns: Turns, entrance: Entrance) -> None:
+        self._source, self._rate, self._turns, self._entrance = source, rate, turns, entrance
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[None]:
-        async with self._running:
-            free_from = heapq.heappop(self._free_from)
+        async with AsyncExitStack() as inside:
+            turn = await self._wait(inside)
+            made = True
             try:
-                while (wait := free_from - self._now()) > 0:
-                    await self._sleep(wait)
-                made = True
-                try:
-                    yield
-                except LeftAlone:
-                    made = False
-                    raise
-                finally:
-                    free_from = self._now() + self._pace.per_seconds if made else free_from
+                yield
+            except LeftAlone:
+                made = False
+                raise
             finally:
-                heapq.heappush(self._free_from, free_from)
+                await self._turns.settle(turn, made=made)
+
+    async def _wait(self, inside: AsyncExitStack) -> Turn:
+        """For whom others are kept waiting is no concern of the node's own time."""
+        context = current_context()
+        take = partial(self._turns.take, self._rate, priority=context.priority)
+        entered = self._entrance.enter(context.priority, take, longest=strict_seconds_left())
+        try:
+            with off_the_clock(context.tally.waiting):
+                return await inside.enter_async_context(entered)
+        except NotYet as soon:
+            rate = self._rate
+            allowed = {"calls": rate.requests, "seconds": rate.seconds}
+            said = SAY("outside.no_turn", source=self._source, **allowed)
+            raise TooOften(said, retry_after=math.ceil(soon.seconds)) from None

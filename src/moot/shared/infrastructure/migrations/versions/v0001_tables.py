@@ -200,6 +200,11 @@ table(
     sa.Column("cost_reserved", sa.BigInteger, server_default=ZERO, nullable=False),
 )
 table(
+    "rate_limits",
+    sa.Column("key", sa.String(150), primary_key=True),
+    sa.Column("uses", JSON, nullable=False),
+)
+table(
     "web_search_cache",
     sa.Column("cache_key", sa.String(64), primary_key=True),
     sa.Column("request_params", JSON, nullable=False),
