@@ -134,7 +134,7 @@ async def test_risks_are_what_would_weaken_the_outcome_with_the_level_or_date_to
     assert watched["technical.rsi.overbought holds."] == (
         "MEDIUM",
         "MEDIUM",
-        "A close below support at 9.40 refutes a rise, one above resistance at 11.20 a fall.",
+        "A close below support at CNY 9.40 refutes a rise, one above resistance at CNY 11.20 a fall.",
     )
     assert watched["financial.leverage.extreme holds."][2] == (
         "Check it against the report for 2026Q1, and add nothing before."

@@ -123,7 +123,9 @@ async def test_a_verdict_that_is_kept_says_so():
     assert "低于作出这一裁决所需的 0.60，但不低于终止它的 0.575" in told.reasoning
 
 
-@pytest.mark.parametrize(("lean", "stop", "said"), [(1, "9.60", "below 9.60"), (-1, "10.40", "above 10.40")])
+@pytest.mark.parametrize(
+    ("lean", "stop", "said"), [(1, "9.60", "below CNY 9.60"), (-1, "10.40", "above CNY 10.40")]
+)
 async def test_what_would_change_it_are_the_stop_and_the_decisive_claims(lean, stop, said):
     rsi, m2 = claim("technical.rsi", lean * 0.5), claim("macro.m2", lean * 0.5, "monetary")
     verdict = await rule(**argued(rsi, m2, lean=lean, decisive=["technical.rsi"]))

@@ -65,7 +65,7 @@ class TechnicalSnapshot(Snapshot):
     traded. Returns of indexes run between the same days as those of the share, `return_60d` from `return_since` on.
     """
 
-    bars: units.Count
+    bars: units.Sessions
     last_trade_date: date
     current_price: Annotated[float, units.PRICE]
     change_percent: units.Percent
