@@ -42,9 +42,9 @@ def last_full_year(number: int) -> int:
 
 
 class Books:
-    """Lines by quarter. Beside those of the statements, `sales` and `profit` are told alike in all quarters, by whatever
-    tells most of them; `roe` and `turnover` are as reported. Profit is the shareholders' own, and only where nothing
-    tells that it is all there is, with the part of the `minorities`.
+    """Lines by quarter. Beside those of the statements, `sales` and `profit` are told alike in all quarters, by
+    whatever tells most of them; `roe` and `turnover` are as reported. Profit is the shareholders' own; only where
+    nothing tells that it is all there is, with the part of the `minorities`.
     """
 
     def __init__(self, reports: Sequence[FinancialReport], statements: Sequence[Statement]) -> None:

@@ -37,7 +37,8 @@ class FinancialSnapshot(Snapshot, Figures):
 
     `_ttm` is over the four quarters up to the latest report, `_before` over the four before those. Scores are of the
     four quarters up to `scored_period`; `lacking` names the lines that one could not be computed without.
-    `profit_basis`: which profit the growth is of; `minorities`: profit that is not recurring counts their part too. `notice_…`: what was told in advance of the next report.
+    `profit_basis`: which profit the growth is of; `minorities`: net profit counts their part too. `notice_…`: what
+    was told in advance of the next report.
     """
 
     symbol: str
