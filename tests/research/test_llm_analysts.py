@@ -133,7 +133,9 @@ async def test_the_report_keeps_what_was_asked_and_answered_and_how_well_it_is_g
     nested = agent == "catalyst_detective"
     names = ("user_prompt", "raw_llm_output") if nested else ("input", "output")
     assert [report[name] for name in names] == [llm.asked[0].prompt, said(answer)]
-    assert len(llm.asked[0].prompt) < 14_000, "a small model has room for some 8,000 tokens, its answer included"
+    assert len(llm.asked[0].prompt) < 14_000, (
+        "a small model has room for some 8,000 tokens, its answer included"
+    )
     shown = llm.asked[0].prompt.splitlines()
     assert all(is_shown(item["id"], shown) for item in report["evidence"])
     assert report["grounding"]["score"] >= 0.8

@@ -29,7 +29,7 @@ READ_BACK = timedelta(days=20)
 MIN_BARS_REQUIRED = 30
 CHARTED_DAYS = 120
 PATIENCE = 20.0
-"""Seconds: some sources have to be asked for every industry's index by itself, and a chart can be read without."""
+"""Seconds: some sources are slow to tell of indexes, and a chart can be read without."""
 HALF_A_CENT = 0.005 + 1e-9
 STALE_DAYS = 10
 
