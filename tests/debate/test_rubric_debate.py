@@ -142,6 +142,13 @@ async def test_risks_are_what_would_weaken_the_outcome_with_the_level_or_date_to
     assert len(watched) == 5
 
 
+async def test_a_share_that_is_hard_to_sell_is_no_matter_of_price_levels():
+    thin = claim("technical.liquidity.stuck", -0.9, "volume")
+    outcome = await hold(CLEAR.model_copy(update={"claims": [*CLEAR.claims, thin]}))
+    (told,) = (row.mitigation for row in outcome.risk_matrix if "technical.liquidity" in row.risk)
+    assert told == "Hold no more than can be sold within a few sessions."
+
+
 async def test_few_experts_leave_three_risks_where_they_claim_enough():
     claims = [one for one in CLAIMS if one.expert in (TECHNICAL, FINANCIAL)]
     outcome = await hold(findings({TECHNICAL: PANEL[TECHNICAL], FINANCIAL: PANEL[FINANCIAL]}, claims=claims))
