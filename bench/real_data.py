@@ -102,7 +102,7 @@ def prepare(folder: Path, work: Path, symbols: Sequence[str]) -> Iterator[tuple[
     percent = {"npMargin": "销售净利率", "roeAvg": "加权净资产收益率", "liabilityToAsset": "资产负债率"}
     reports.select(
         *("ts_code", "end_date", "ann_date"),
-        pl.col("netProfit").alias("net_profit"),
+        (pl.col("netProfit") * pl.col("dupontPnitoni")).alias("net_profit"),
         pl.col("MBRevenue").alias("total_revenue"),
         (pl.col("netProfit") * pl.col("dupontPnitoni") / pl.col("totalShare")).alias("eps"),
         *((pl.col(theirs) * 100).alias(ours) for theirs, ours in percent.items()),

@@ -150,7 +150,7 @@ class TestTheFirstPage:
             "**What would change it**\n\n- A close below CNY 9.50.",
             "**Levels**\n\n- Entry: 10.0",
             "**Next dates**\n\n- 2026-08-28: Half-year report.",
-            "**Since last time**\n\n- On 2026-06-29 it was HOLD, weight of the argument 52%.",
+            "**Since last time**\n\n- On 2026-06-29 it was HOLD, weight of the argument 0.52.",
             "- — → +0.25 · reason 2 above `technical.pe`",
             "- +0.50 → — · The price was above its average. `technical.gone`",
             "**For the holder**\n\n- Keep what you hold.",
@@ -188,6 +188,15 @@ class TestTheFirstPage:
         parts["debate"] |= {"direction": "NEUTRAL"}
         assert f"against ██▌░░ 0.50 · {FALLS}" in render_report(a_result(parts), "brief")
 
+    def test_of_both_sides_where_none_won_and_one_has_all_the_strongest(self) -> None:
+        parts = argued(action="HOLD", position_percent=0.0)
+        more = [a_claim(f"technical.{n}", f"It speaks for it, {n} by number.", "for") for n in range(4)]
+        argument = parts["debate"]["argument"]
+        argument["claims"] += more
+        argument["strengths"] |= {claim["id"]: 0.9 for claim in more} | {"technical.profit": 0.1}
+        parts["debate"] |= {"direction": "NEUTRAL"}
+        assert f"2. against ▌░░░░ 0.10 · {FALLS}" in render_report(a_result(parts), "brief")
+
 
 class TestTheRest:
     @pytest.mark.parametrize("locale", LOCALES)
@@ -203,12 +212,18 @@ class TestTheRest:
         assert f"{answered} for █░░░░ 0.25 | 54.32 [1] |" in report
         assert f"| `technical.profit` {FALLS} | against ██▌░░ 0.50 | 54.32 [1] |" in report
         assert "| **Technical analyst · Trend** | +0.60 |" in report
-        assert "| 1 | RSI | 54.32 | 2026-06-30 | `technical.pe` `technical.profit` |" in report
+        assert "| 1 | RSI (14 days) | 54.32 | 2026-06-30 | `technical.pe` `technical.profit` |" in report
         assert "| 2 | Free cash flow by quarter | 2026Q1 CNY 2.5 billion | 2026-06-30 |  |" in report
         assert "| 3 | Event 1 | demo://n/1 | 2026-06-30 | `technical.event.1` |" in report
 
     def test_names_a_risk_that_is_a_claim_by_its_id(self) -> None:
-        assert "| Momentum: `technical.profit`. | high | low | Wait. |" in render_report(a_result(argued()))
+        parts = argued(risk_warnings=[FALLS])
+        risk = dict(parts["debate"]["risk_matrix"][0], risk=f"It may cease to hold: {CHEAP}")
+        parts["debate"]["risk_matrix"].append(risk)
+        report = render_report(a_result(parts))
+        assert "| Momentum (`technical.profit`) | high | low | Wait. |" in report
+        assert "| Trend: It may cease to hold (`technical.pe`) | high | low |" in report
+        assert "- `technical.profit`" not in report, "what the table names is not named again"
 
     def test_has_the_words_of_a_model_and_not_those_of_rules(self) -> None:
         parts = argued()
@@ -235,7 +250,7 @@ class TestTheRest:
         assert "### Technical analyst\n\nBy rule, in many words." in report
         assert "### Debate\n\nthe debate in words" in report
         assert "The argument" in report
-        assert "| 1 | RSI | 54.32 |" in report
+        assert "| 1 | RSI (14 days) | 54.32 |" in report
 
     def test_has_a_name_in_every_language_for_all_that_experts_measure(self) -> None:
         for expert in ExpertType:
@@ -248,12 +263,36 @@ class TestTheRest:
 
     def test_says_one_day_and_several_days(self) -> None:
         result = a_result(argued())
-        parts = {"data_until": {"bars": "2026-06-29", "news": "2026-06-28"}}
+        parts = {"data_until": {"bars": "2026-06-29", "news": "2026-06-28", "macro": "2026-06-30"}}
         told = a_result({**argued(), "technical_analyst": argued()["technical_analyst"] | parts})
         assert list(tell_ages(result, Wording("en-US"))) == []
         (line,) = tell_ages(told, Wording("en-US"))
         assert "2026-06-29 (1 day old)" in line
         assert "2026-06-28 (2 days old)" in line
+        assert "2026-06-30 (same day)" in line
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "english", "chinese"),
+    [
+        (16.37e6, "CNY", "CNY 16.37 million", "1,637 万元"),
+        (-2.6079e8, "CNY", "CNY -260.79 million", "-2.61 亿元"),
+        (6.36e9, "CNY", "CNY 6.36 billion", "63.6 亿元"),
+        (18.48, "100m CNY", "CNY 1.85 billion", "18.48 亿元"),
+        (10.0, "CNY", "CNY 10.00", "10.00 元"),
+        (1_256_281_985.18, "shares", "1,256.28 million", "12.56 亿股"),
+        (603, "sessions", "603 sessions", "603 个交易日"),
+        (2.5, "years", "2.5 years", "2.5 年"),
+    ],
+)
+def test_a_value_is_read_in_the_unit_of_its_size(value: float, unit: str, english: str, chinese: str) -> None:
+    assert Wording("en-US").value(value, unit) == english
+    assert Wording("zh-CN").value(value, unit) == chinese
+
+
+def test_a_member_of_a_table_by_rate_and_years_is_named_for_both() -> None:
+    assert Wording("en-US").measure("732bp_10y") == "7.32% / 10 years"
+    assert Wording("zh-CN").measure("732bp_10y") == "7.32% / 10 年"
 
 
 def test_what_was_told_is_left_out_and_a_claim_is_its_id() -> None:
@@ -398,7 +437,7 @@ class TestAPage:
         assert "<title>Research report: Mirage Hill (900001.DEMO)</title>" in page
         assert "<strong>BUY</strong>" in page
         plain = render_page(a_result(argued(headline="")))
-        ruling = "<strong>BUY</strong> · position 20% · weight of the argument 66% · CNY 11.00 on 2026-06-30"
+        ruling = "<strong>BUY</strong> · position 20% · weight of the argument 0.66 · CNY 11.00 on 2026-06-30"
         assert ruling in plain
         assert "not investment advice" in page
         assert "http" not in page

@@ -134,12 +134,19 @@ async def test_risks_are_what_would_weaken_the_outcome_with_the_level_or_date_to
     assert watched["technical.rsi.overbought holds."] == (
         "MEDIUM",
         "MEDIUM",
-        "A close below support at 9.40 refutes a rise, one above resistance at 11.20 a fall.",
+        "A close below support at CNY 9.40 refutes a rise, one above resistance at CNY 11.20 a fall.",
     )
     assert watched["financial.leverage.extreme holds."][2] == (
         "Check it against the report for 2026Q1, and add nothing before."
     )
     assert len(watched) == 5
+
+
+async def test_a_share_that_is_hard_to_sell_is_no_matter_of_price_levels():
+    thin = claim("technical.liquidity.stuck", -0.9, "volume")
+    outcome = await hold(CLEAR.model_copy(update={"claims": [*CLEAR.claims, thin]}))
+    (told,) = (row.mitigation for row in outcome.risk_matrix if "technical.liquidity" in row.risk)
+    assert told == "Hold no more than can be sold within a few sessions."
 
 
 async def test_few_experts_leave_three_risks_where_they_claim_enough():

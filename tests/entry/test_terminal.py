@@ -49,6 +49,13 @@ def test_a_point_is_cut_to_what_a_screen_can_hold():
     assert rendered(Prose("x" * 10 + " " + "y" * 300, most=20)).strip() == "xxxxxxxxxx yyyyyyyy…"
 
 
+def test_of_a_point_that_is_cut_the_end_is_kept():
+    assert (
+        rendered(Prose("x" * 10 + " " + "y" * 300, most=24, end=" a.b")).strip() == "xxxxxxxxxx yyyyyyyy… a.b"
+    )
+    assert rendered(Prose("short", most=24, end=" a.b")).strip() == "short a.b"
+
+
 def test_a_number_is_never_cut_in_two():
     assert rendered(Prose("价格为 1234.56 元" * 9, most=12)).strip() == "价格为 …"
 

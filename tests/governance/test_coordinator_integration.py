@@ -308,7 +308,7 @@ async def test_what_the_rules_changed_is_said_beside_the_verdict(database: Datab
         "so the position was lowered to 20 %."
     ]
     assert verdict["entry_strategy"] == (
-        "Build the position in parts, up to 20% of capital. Reference price 10.00."
+        "Build the position in parts, up to 20% of capital. Reference price CNY 10.00."
     )
     assert (verdict["stop_loss"], verdict["reasoning"]) == (VERDICT["stop_loss"], VERDICT["reasoning"])
 

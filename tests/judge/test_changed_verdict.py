@@ -19,7 +19,8 @@ def changed(locale="en-US", **changes):
 def test_a_smaller_position_is_told_in_what_to_do_and_in_the_narrative():
     now = changed(position_percent=0.2)
     assert (
-        now["entry_strategy"] == "Build the position in parts, up to 20% of capital. Reference price 10.00."
+        now["entry_strategy"]
+        == "Build the position in parts, up to 20% of capital. Reference price CNY 10.00."
     )
     assert "A new position may take up to 20% of capital." in now["narrative_report"]
     assert now["narrative_report"] != WAS["narrative_report"]
@@ -36,7 +37,7 @@ def test_a_hold_opens_nothing_and_is_watched_at_the_same_levels():
     now = changed(action="HOLD")
     assert (now["position_percent"], now["levels"]) == (0, WAS["levels"])
     assert now["entry_strategy"].startswith("Open nothing new and keep what is held.")
-    assert now["stop_loss"] == "For what is held: look again on a close below 9.00."
+    assert now["stop_loss"] == "For what is held: look again on a close below CNY 9.00."
     assert "capital" not in now["narrative_report"]
     assert now["headline"].startswith("Hold: weight of the argument 0.80")
 
@@ -50,7 +51,7 @@ def test_levels_that_were_meant_for_the_other_direction_are_not_told():
 
 def test_a_stop_that_was_moved_is_told():
     now = changed(levels={"entry": 10.0, "stop": 9.5, "target": 12.0})
-    assert now["stop_loss"] == "Leave on a close below 9.50."
+    assert now["stop_loss"] == "Leave on a close below CNY 9.50."
     assert now["entry_strategy"] == WAS["entry_strategy"]
 
 

@@ -72,11 +72,11 @@ async def test_the_quorum_is_two_unless_told_otherwise(tmp_path):
 def test_an_abstention_says_in_both_languages_who_was_heard_and_what_to_do():
     abstained = VerdictAbstained(heard=1, asked=5, quorum=2)
     assert abstained.in_locale("en-US") == (
-        "The judge abstains: only 1 of 5 experts could be heard, and at least 2 are needed. "
+        "Only 1 of 5 experts could be heard, and at least 2 are needed for a verdict. "
         "Retry the experts that failed."
     )
     assert abstained.in_locale("zh-CN") == (
-        "裁决弃权：5 位专家中仅 1 位给出结论，至少需要 2 位。请重试失败的专家后再行裁决。"
+        "5 位专家中仅 1 位给出结论，至少需要 2 位才能裁决。请重试失败的专家。"
     )
 
 

@@ -81,7 +81,7 @@ UNREWARDING = LIQUID | {"support": 8.0, "resistance": 10.5}
 
 @pytest.mark.parametrize(
     ("locale", "said"),
-    [("en-US", "0.60 is to be won against 2.00"), ("zh-CN", "收益 0.60 小于潜在损失 2.00")],
+    [("en-US", "CNY 0.60 is to be won against CNY 2.00"), ("zh-CN", "收益 0.60 元小于潜在损失 2.00 元")],
 )
 async def test_a_purchase_that_risks_more_than_it_can_win_is_none(locale, said):
     verdict = await rule(UNREWARDING, locale=locale)
@@ -96,7 +96,7 @@ async def test_a_models_purchase_that_risks_more_than_it_can_win_is_none_either(
     verdict = await JudgeService(FakeVerdictAgent(bought), quorum=2).run(a_debate())
     assert (verdict.action, verdict.position_percent) == ("HOLD", 0)
     assert verdict.entry_strategy.startswith("Open nothing new")
-    assert "0.60 is to be won against 2.00" in verdict.warnings[-1]
+    assert "CNY 0.60 is to be won against CNY 2.00" in verdict.warnings[-1]
 
 
 async def test_a_sale_is_not_measured_by_what_a_purchase_would_win():

@@ -50,10 +50,11 @@ async def test_a_purchase_names_its_prices_as_numbers_and_in_words():
     verdict = await rule(evidence=PRICED, lot_size=100)
     assert verdict.levels.model_dump() == {"entry": 10.0, "stop": 9.0, "target": 12.2}
     assert verdict.entry_strategy == (
-        "Build the position in parts, up to 4% of capital, in orders of at least 100 shares. Reference price 10.00."
+        "Build the position in parts, up to 4% of capital, in orders of at least 100 shares. "
+        "Reference price CNY 10.00."
     )
-    assert verdict.stop_loss == "Leave on a close below 9.00."
-    assert verdict.take_profit == "Take profit in parts around 12.20."
+    assert verdict.stop_loss == "Leave on a close below CNY 9.00."
+    assert verdict.take_profit == "Take profit in parts around CNY 12.20."
     assert verdict.time_horizon == (
         "As long as was argued about, shorter if the stop or the target is reached."
     )
@@ -62,9 +63,9 @@ async def test_a_purchase_names_its_prices_as_numbers_and_in_words():
 async def test_a_sale_names_what_would_refute_it():
     verdict = await rule(direction="BEARISH", evidence=PRICED)
     assert verdict.levels.model_dump() == {"entry": 10.0, "stop": 12.2, "target": 8.5}
-    assert verdict.entry_strategy == "Sell what is held and open nothing new. Reference price 10.00."
-    assert verdict.stop_loss == "On a close above 12.20 the bearish view has failed; look again then."
-    assert verdict.take_profit == "Downside target 8.50; no buying back before that."
+    assert verdict.entry_strategy == "Sell what is held and open nothing new. Reference price CNY 10.00."
+    assert verdict.stop_loss == "On a close above CNY 12.20 the bearish view has failed; look again then."
+    assert verdict.take_profit == "Downside target CNY 8.50; no buying back before that."
 
 
 async def test_without_price_evidence_the_levels_are_unknown_and_said_to_be():
@@ -120,7 +121,7 @@ async def test_the_narrative_of_an_outside_debate_tells_figures_and_both_theses(
         "A new position may take up to 4% of capital. "
         "The most it may be is a cap of 30% times three factors, rounded down: conviction (0.60), volatility (0.50) "
         "and liquidity (unknown, counted as 0.50). "
-        "Prices to watch: reference 10.00, refuted at 9.00, objective 12.20.\n\n"
+        "Prices to watch: reference CNY 10.00, refuted at CNY 9.00, objective CNY 12.20.\n\n"
         "The bull: Margins rose to 31.5%.\nThe bear: The price is 2.4 times book.\n"
         "How it was weighed: The net is +0.60."
     )
@@ -128,9 +129,9 @@ async def test_the_narrative_of_an_outside_debate_tells_figures_and_both_theses(
 
 async def test_a_chinese_verdict_is_chinese():
     verdict = await rule(direction="NEUTRAL", confidence=0.52, evidence=PRICED, locale="zh-CN")
-    assert verdict.entry_strategy == "不新开仓，已有持仓继续持有。参考价 10.00。"
-    assert verdict.stop_loss == "已有持仓在收盘价跌破 9.00 时重新评估。"
-    assert verdict.headline == "观望：论证分量 0.52，价格 10.00（2026-01-09 收盘）。"
+    assert verdict.entry_strategy == "不新开仓，已有持仓继续持有。参考价 10.00 元。"
+    assert verdict.stop_loss == "已有持仓在收盘价跌破 9.00 元时重新评估。"
+    assert verdict.headline == "观望：论证分量 0.52，价格 10.00 元（2026-01-09 收盘）。"
     assert verdict.reasoning.startswith("论证没有明显偏向任何一方。")
     assert verdict.narrative_report.startswith("对 900001.DEMO 的裁决是观望。论证分量为 0.52：")
 

@@ -123,7 +123,9 @@ async def test_a_verdict_that_is_kept_says_so():
     assert "低于作出这一裁决所需的 0.60，但不低于终止它的 0.575" in told.reasoning
 
 
-@pytest.mark.parametrize(("lean", "stop", "said"), [(1, "9.60", "below 9.60"), (-1, "10.40", "above 10.40")])
+@pytest.mark.parametrize(
+    ("lean", "stop", "said"), [(1, "9.60", "below CNY 9.60"), (-1, "10.40", "above CNY 10.40")]
+)
 async def test_what_would_change_it_are_the_stop_and_the_decisive_claims(lean, stop, said):
     rsi, m2 = claim("technical.rsi", lean * 0.5), claim("macro.m2", lean * 0.5, "monetary")
     verdict = await rule(**argued(rsi, m2, lean=lean, decisive=["technical.rsi"]))
@@ -152,8 +154,8 @@ async def test_without_levels_only_claims_would_change_it():
         ("2026-01-09", "2025Q3", date(2026, 4, 30), "annual report for 2025"),
         ("2026-04-20", "2025Q4", date(2026, 4, 30), "first quarter of 2026"),
         ("2026-05-08", "2026Q1", date(2026, 8, 31), "first half of 2026"),
-        ("2026-08-31", None, date(2026, 10, 31), "third quarter of 2026"),
-        ("2026-09-01", "2026Q2", date(2026, 10, 31), "third quarter of 2026"),
+        ("2026-08-31", None, date(2026, 10, 31), "first three quarters of 2026"),
+        ("2026-09-01", "2026Q2", date(2026, 10, 31), "first three quarters of 2026"),
         ("2026-10-20", "2026Q3", date(2027, 4, 30), "annual report for 2026"),
         ("2026-12-01", None, date(2027, 4, 30), "annual report for 2026"),
     ],

@@ -39,8 +39,8 @@ def sentences(verdict: dict) -> list[str]:
 @pytest.mark.parametrize(
     ("locale", "line"),
     [
-        ("en-US", "Buy: weight of the argument 0.70, at 10.00 (close of 2026-01-09)."),
-        ("zh-CN", "买入：论证分量 0.70，价格 10.00（2026-01-09 收盘）。"),
+        ("en-US", "Buy: weight of the argument 0.70, at CNY 10.00 (close of 2026-01-09)."),
+        ("zh-CN", "买入：论证分量 0.70，价格 10.00 元（2026-01-09 收盘）。"),
     ],
 )
 async def test_the_first_line_is_action_weight_price_and_day(locale, line):

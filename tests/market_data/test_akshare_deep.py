@@ -147,8 +147,10 @@ async def test_a_day_of_flows_waits_for_what_is_told_last(stub, provider):
     assert flows[18].available_at == datetime(2024, 6, 19, 1, tzinfo=UTC)  # before the next session opens
 
 
-async def test_indexes_of_the_market_and_of_industries(stub, provider):
-    bars = await provider.read(facts.INDEX_BARS, "CN", *JUNE)
+async def test_indexes_of_the_market_and_of_an_industry_that_is_asked_for(stub, provider):
+    market = await provider.read(facts.INDEX_BARS, "CN", *JUNE)
+    bars = [*market, *await provider.industry_bars("酿酒行业", *JUNE)]
+    assert await provider.industry_bars("炼金行业", *JUNE) == []
     of_day = {bar.index: bar for bar in bars if bar.trade_date == date(2024, 6, 18)}
     assert {bar.name: bar.industry for bar in of_day.values()} == {
         "上证指数": None,
@@ -157,7 +159,6 @@ async def test_indexes_of_the_market_and_of_industries(stub, provider):
         "深证成指": None,
         "创业板指": None,
         "酿酒行业": "酿酒行业",
-        "银行": "银行",
     }
     for index in ("000300.SH", "BK0477"):
         bar = of_day[index]
@@ -165,12 +166,14 @@ async def test_indexes_of_the_market_and_of_industries(stub, provider):
     assert of_day["000300.SH"].available_at == datetime(2024, 6, 18, 8, tzinfo=UTC)
 
 
-async def test_where_eastmoney_refuses_indexes_come_in_part(stub, provider):
+async def test_where_eastmoney_refuses_indexes_of_the_market_come_from_sina(stub, provider):
     stub.down = {"eastmoney"}
     bars = await provider.read(facts.INDEX_BARS, "CN", *JUNE)
     assert {bar.name for bar in bars} == {"上证指数", "沪深300", "中证500", "深证成指", "创业板指"}
     assert {bar.volume for bar in bars if bar.trade_date == date(2024, 6, 18)} == {900_000}
-    assert ([refusal.row for refusal in bars.refused], bars.partial) == (["industries"], True)
+    assert (bars.refused, bars.partial) == ((), False)
+    with pytest.raises(Unavailable):
+        await provider.industry_bars("酿酒行业", *JUNE)
 
 
 async def test_a_symbol_nobody_has_gives_empty_batches(stub, provider):

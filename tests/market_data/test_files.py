@@ -288,6 +288,17 @@ def test_valuations_reports_and_companies_are_told_apart(tmp_path):
     assert [(r.eps, r.roe_waa) for r in figures[REPORTS]] == [(2.25, 11.38)]
 
 
+def test_baostocks_profit_is_all_of_it_and_not_the_shareholders_own(tmp_path):
+    got = imported(
+        tmp_path,
+        "code,pubDate,statDate,roeAvg,npMargin,netProfit,epsTTM,MBRevenue,totalShare,liqaShare\n"
+        "sh.601318,2022-04-30,2022-03-31,0.0251,0.0891,27316000000.0,5.2,,18280241410.0,10832664498.0\n",
+    )
+    [report], [statement] = got[REPORTS], got[DATASETS["statements"]]
+    assert (report.net_profit, report.roe_waa) == (None, 2.51)
+    assert (statement.net_profit, statement.net_profit_parent) == (27_316_000_000.0, None)
+
+
 def test_a_mapping_may_describe_the_imported_file(folder):
     got, guessed = read_import(folder / "my_bars.csv", folder / "moot-data.yaml")
     assert (len(got[DATASETS["bars"]]), guessed) == (3, [])

@@ -140,7 +140,7 @@ async def test_an_old_macro_series_is_left_out_and_said_and_the_others_stay() ->
     data = fresh(FakeMarketDataProvider(observations=figures))
     assert [f.series for f in await data.macro(SHARE, 200, as_of=at(today))] == ["cpi_yoy"]
     assert [str(told) for told in data.dropped] == [
-        "Left out as too old: macro figures m2_yoy, of 2026-01-31."
+        "Left out as too old: macro figures (M2 on the year), of 2026-01-31."
     ]
     assert data.newest == {"macro": date(2026, 5, 31)}
     with pytest.raises(StaleData, match="macro figures of CN are of 2026-01-31, 150 days before"):

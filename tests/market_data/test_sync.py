@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from moot.modules.market_data.application.market_data import MarketData
 from moot.modules.market_data.application.sync import SyncedSource, SyncService
 from moot.modules.market_data.domain.facts import (
     BARS,
     COMPANIES,
     DATASETS,
+    INDEX_BARS,
     MACRO,
     NEWS,
     PLEDGES,
@@ -22,6 +24,7 @@ from moot.modules.market_data.domain.facts import (
 )
 from moot.modules.market_data.domain.provider import Batch, Coverage, NotOffered, Range, Refusal
 from moot.shared.domain.errors import Conflict, Unavailable
+from moot.shared.domain.facts import IndexBar
 from moot.shared.domain.symbol import Market, Symbol
 from tests.fakes.clock import FixedClock
 from tests.fakes.market_data import FakeMarketDataProvider, a_bar, a_company
@@ -295,3 +298,64 @@ async def test_days_about_which_more_may_come_are_asked_for_again_later(dataset,
         await sync.bring(dataset, "600519.SH", Market.CN, date(2026, 1, 1), END)
     assert source.times(dataset.name) == 2
     assert store.kept[dataset, "600519.SH"].ranges[0][1] == complete
+
+
+def index_bars(industry: str | None, *days: int) -> list[IndexBar]:
+    prices = dict.fromkeys(("open", "high", "low", "close", "pre_close"), 10.0)
+    told = {
+        "index": industry or "000300.SH",
+        "name": "x",
+        "industry": industry,
+        "source": "akshare",
+        **prices,
+    }
+    known = [datetime(2026, 6, day, 8, tzinfo=UTC) for day in days]
+    return [IndexBar(trade_date=at.date(), event_time=at, available_at=at, **told) for at in known]
+
+
+class IndexSource(Source):
+    """Has to be asked for the index of each industry by itself."""
+
+    async def industry_bars(self, industry: str, start: date, end: date) -> Batch[IndexBar]:
+        self.asked.append(("industry", (industry, start, end)))
+        if "industry" in self._failing:
+            raise self._failing["industry"]
+        return Batch(index_bars(industry, *range(start.day, end.day + 1)))
+
+
+class TestIndexes:
+    """A lake that is what its store was given."""
+
+    def desk(self, **failing: Unavailable) -> tuple[MarketData, IndexSource, SyncedSource]:
+        store = FakeStore()
+        source = IndexSource("akshare", failing, deep={"index_bars": index_bars(None, 1, 2, 3)})
+        listed = [a_company("600519.SH"), a_company("601398.SH", industry="银行")]
+        rows = store.facts.setdefault((INDEX_BARS, "CN"), [])
+        lake = Source("lake", directory=listed, deep={"index_bars": rows})
+        synced = SyncedSource(lake, service(store, source), Market.CN)
+        return MarketData({Market.CN: synced}), source, synced
+
+    async def read(self, data: MarketData, symbol: str) -> list[tuple[str | None, int]]:
+        found = await data.read(IndexBar, Symbol.parse(symbol), as_of=NOW, start=START, end=END)
+        return sorted((bar.industry, bar.trade_date.day) for bar in found if bar.industry) + [
+            (None, bar.trade_date.day) for bar in found if bar.industry is None
+        ]
+
+    async def test_of_industries_the_companys_own_is_fetched_once_and_no_other(self):
+        data, source, _ = self.desk()
+        own = [("白酒", 1), ("白酒", 2), ("白酒", 3), (None, 1), (None, 2), (None, 3)]
+        assert await self.read(data, "600519.SH") == own
+        assert await self.read(data, "600519.SH") == own
+        asked = [about for name, about in source.asked if name == "industry"]
+        assert asked == [("白酒", date(2026, 6, 1), date(2026, 6, 3))]
+
+    async def test_what_others_asked_for_since_changes_nothing_that_is_read_again(self):
+        data, _, synced = self.desk()
+        first = await self.read(data, "600519.SH")
+        await self.read(data, "601398.SH")
+        synced.offline = lambda: True
+        assert await self.read(data, "600519.SH") == first
+
+    async def test_an_industry_that_cannot_be_had_leaves_the_market(self):
+        data, _, _ = self.desk(industry=Unavailable("shut"))
+        assert await self.read(data, "600519.SH") == [(None, 1), (None, 2), (None, 3)]

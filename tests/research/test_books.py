@@ -59,6 +59,14 @@ def test_sales_are_as_reported_or_follow_from_what_is(reports: list[FinancialRep
     assert Books(reports, []).at("sales", Q1) == pytest.approx(sales)
 
 
+def test_profit_is_the_shareholders_own_where_anything_tells_it() -> None:
+    all_of_it, own = [a_statement(2026, 1, net_profit=12.0)], [a_report(2026, 1, net_profit=10.0)]
+    told_both, told_all = Books(own, all_of_it), Books([a_report(2026, 1, netprofit_margin=24.0)], all_of_it)
+    assert (told_both.at("profit", Q1), told_both.minorities) == (10.0, False)
+    assert (told_all.at("profit", Q1), told_all.minorities) == (12.0, True)
+    assert told_all.at("sales", Q1) == pytest.approx(50.0), "a margin is of all the profit"
+
+
 def test_sales_that_are_told_every_other_quarter_are_not_mixed_with_others() -> None:
     quarters = [(2026, 1), (2025, 4), (2025, 3), (2025, 2)]
     told_twice = {(2025, 4): 99.0, (2025, 2): 49.0}

@@ -24,7 +24,7 @@ from moot.shared.domain.facts import (
 )
 from moot.shared.domain.grounding import ground
 from moot.shared.domain.messages import LOCALES
-from tests.fakes.research import SYMBOL, TODAY, FakeMarketFacts, a_news, a_report, bars_of, told
+from tests.fakes.research import AS_OF, SYMBOL, TODAY, FakeMarketFacts, a_news, a_report, bars_of, told
 from tests.research.cases import catalyst
 
 A_DAY = timedelta(days=1)
@@ -114,7 +114,7 @@ async def test_a_forecast_is_an_event_by_its_range(
     claim = found[f"catalyst.{kind}"]
     assert (claim.side, claim.horizon, claim.reported) == (side, 60, False)
     assert claim.strength == pytest.approx(strength, abs=0.01)
-    assert claim.says["zh-CN"].startswith("2026-06-25，2026 年上半年业绩预告的净利润同比变动")
+    assert claim.says["zh-CN"].startswith("2026-06-25，2026 年半年度业绩预告的净利润同比变动")
     assert f"by {low:.2f}% to {high:.2f}% on a year before" in claim.says["en-US"]
 
 
@@ -145,7 +145,7 @@ async def test_an_express_report_takes_the_place_of_the_forecast_of_its_period()
     express = a_notice(71, 71, days=2, kind="express", event_time=told(ago(1))["event_time"])
     report = await ask(a_notice(60, 80), express)
     (event,) = report["catalyst_context"]["events"]
-    assert event["title"] == "2026 年上半年业绩快报的净利润同比变动 71.00%"
+    assert event["title"] == "2026 年半年度业绩快报的净利润同比变动 71.00%"
 
 
 async def test_what_several_holders_do_on_a_day_is_one_event_and_a_trifle_is_none() -> None:
@@ -227,9 +227,9 @@ async def test_the_share_goes_ex_dividend_on_a_day() -> None:
 @pytest.mark.parametrize(
     ("last", "due", "period"),
     [
-        ((2026, 1), "2026-08-31", "2026 年上半年"),
+        ((2026, 1), "2026-08-31", "2026 年半年度"),
         ((2026, 2), "2026-10-31", "2026 年前三季度"),
-        ((2025, 3), "2026-08-31", "2026 年上半年"),
+        ((2025, 3), "2026-08-31", "2026 年半年度"),
     ],
 )
 async def test_the_next_report_is_due_by_law(last: tuple[int, int], due: str, period: str) -> None:
@@ -240,6 +240,14 @@ async def test_the_next_report_is_due_by_law(last: tuple[int, int], due: str, pe
     assert (
         claims(report)["catalyst.report_due.ahead"].says["zh-CN"].startswith(f"{period}报告按规定最迟 {due}")
     )
+
+
+async def test_days_are_counted_at_the_moment_asked_and_not_when_the_last_report_came() -> None:
+    known = told(ago(20)) | {"announced_on": ago(20)}
+    report = await ask(filed=[a_report(2026, 1).model_copy(update=known)])
+    dated = {item["id"]: Evidence(**item).as_of for item in report["evidence"]}
+    assert dated["catalyst.report_due_days"] == dated["catalyst.event_count"] == AS_OF
+    assert dated["catalyst.calendar.report"] < AS_OF
 
 
 # ---------------------------------------------------------------- money
@@ -383,7 +391,8 @@ async def test_the_reaction_to_a_report_is_measured_in_what_is_usual() -> None:
     claim = kinds[1]["catalyst.report_reaction.rose_far"]
     assert (claim.side, claim.horizon) == ("for", 60)
     assert (
-        "2026 年一季度报告于 2026-04-30 披露，其后 3 个交易日股价（未作市场调整）上涨" in claim.says["zh-CN"]
+        "2026 年第一季度报告于 2026-04-30 披露，其后 3 个交易日股价（未作市场调整）上涨"
+        in claim.says["zh-CN"]
     )
 
 

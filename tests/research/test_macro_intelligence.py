@@ -63,7 +63,7 @@ async def test_easy_money_and_a_strong_industry_are_favorable() -> None:
     assert [d["dimension"] for d in report["dimension_analyses"]] == DIMENSIONS
     assert "LPR 变化（-0.10 个百分点）" in report["key_opportunities"]
     assert "1 年期 LPR 降至 3.00%，三个月内下调 0.10 个百分点，对本行业有利。" in report["narrative_report"]
-    assert report["key_risks"][1:] == ["PPI 涨幅变化（1.0 个百分点）"]
+    assert report["key_risks"][1:] == ["PPI 同比变化（1.0 个百分点）"]
 
 
 async def test_tight_money_and_a_weak_industry_are_unfavorable() -> None:

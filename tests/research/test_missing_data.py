@@ -102,7 +102,7 @@ async def test_an_old_series_of_macro_figures_is_told_with_the_result() -> None:
         an_observation(date(2026, 1, 31), AS_OF - timedelta(days=120), series="gdp_yoy")
     )
     found = await run("macro_intelligence", source)
-    assert found["warnings"] == ["Left out as too old: macro figures gdp_yoy, of 2026-01-31."]
+    assert found["warnings"] == ["Left out as too old: macro figures (GDP on the year), of 2026-01-31."]
 
 
 async def test_the_detective_without_news_goes_by_what_was_disclosed_and_says_so() -> None:

@@ -55,12 +55,18 @@ def plain() -> dict[str, Any]:
 async def test_a_model_is_shown_what_the_rubric_claims(agent: str, locale: Locale) -> None:
     llm = FakeLLM(said(await good_answer(agent, locale)))
     report = await run(desk(llm), agent, locale)
-    asked = llm.asked[0].prompt
+    asked = llm.asked[0].prompt.splitlines()
     assert report["claims"]
     for claim in map(Claim.model_validate, report["claims"]):
         text = claim.kind if claim.reported else claim.says[locale]
-        shown = (claim.id, claim.side, f"{claim.strength:g}", claim.dimension, " ".join(claim.evidence), text)
-        assert " | ".join(shown) in asked
+        head = " | ".join((claim.id, claim.side, f"{claim.strength:g}", claim.dimension, ""))
+        (line,) = (line for line in asked if line.startswith(head))
+        cited, _, told = line.removeprefix(head).partition(" | ")
+        assert told == text
+        for named in cited.split():
+            assert any(id_ == named or id_.startswith(named.removesuffix("*")) for id_ in claim.evidence)
+        for id_ in claim.evidence:
+            assert {id_, f"{id_.rpartition('.')[0]}.*"} & set(cited.split())
     assert f"dimensions: {' '.join(SERVICES[agent].expert.dimensions)}" in asked
 
 

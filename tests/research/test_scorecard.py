@@ -5,7 +5,9 @@ from math import inf
 import pytest
 
 from moot.modules.research.application.technical_analyst import TechnicalSnapshot
+from moot.modules.research.domain.evidence import show
 from moot.modules.research.domain.rubric import Band, Finding, Rule, Scorecard
+from moot.shared.domain.units import AMOUNT, Unit
 
 RSI = Rule("rsi", "rsi_value", (Band(30, 1, "low"), Band(70, 0, "middle"), Band(inf, -2, "high")))
 
@@ -69,3 +71,20 @@ def test_confidence_is_full_only_when_everything_points_one_way_and_nothing_is_m
 def test_doubt_keeps_a_lone_finding_from_filling_the_scale() -> None:
     assert card(2, doubt=2.0).score == 0.5
     assert card(2, doubt=2.0).of("side").score == 0.5
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "english", "chinese"),
+    [
+        (16.37e6, AMOUNT, "CNY 16.37 million", "1,637.00 万元"),
+        (-2.6079e8, AMOUNT, "CNY -260.79 million", "-2.61 亿元"),
+        (6.36e9, AMOUNT, "CNY 6.36 billion", "63.60 亿元"),
+        (26.534, Unit("plain", "", 4), "26.53", "26.53"),
+        (-0.0629, Unit("plain", "", 4), "-0.0629", "-0.0629"),
+    ],
+)
+def test_a_number_is_told_in_the_unit_and_the_digits_of_its_size(
+    value: float, unit: Unit, english: str, chinese: str
+) -> None:
+    assert str(show(value, unit, "en-US")) == english
+    assert str(show(value, unit, "zh-CN")) == chinese

@@ -97,7 +97,7 @@ async def test_four_peers_with_a_profit_are_compared_with() -> None:
     assert (seen["peer_pb_count"], seen["peer_pb_median"]) == (5, 4.0)
     assert claim["side"] == "for"
     assert claim["says"]["en-US"] == (
-        "PE (TTM) of 15.87x lies above 25% of 4 peers (median 25.00x): on the cheap side of its industry."
+        "PE (TTM) of 15.87x ranks at 25% among 4 peers (median 25.00x): on the cheap side of its industry."
     )
     assert not any("不作同行比较" in risk for risk in report["risk_factors"])
 

@@ -108,7 +108,7 @@ def count_up(text: str, total: int | None = None) -> Iterator[Callable[[int], No
 
 @dataclass(frozen=True)
 class Prose:
-    """A paragraph that fills the width it is given, cut after `most` cells.
+    """A paragraph that fills the width it is given, cut after `most` cells, of which `end` is always kept.
 
     Chinese has no spaces to break at, so it breaks between characters.
     """
@@ -116,15 +116,17 @@ class Prose:
     text: str
     most: int | None = None
     style: str = ""
+    end: str = ""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
         text = " ".join(self.text.split("\n"))
-        if self.most is not None and cell_len(text) > self.most:
-            text = shorten(text, len(set_cell_size(text, self.most - 1)) + 1)
-        yield from flow(Text(text, self.style), options.max_width)
+        if self.most is not None and cell_len(text + self.end) > self.most:
+            room = self.most - cell_len(self.end)
+            text = shorten(text, len(set_cell_size(text, room - 1)) + 1)
+        yield from flow(Text(text + self.end, self.style), options.max_width)
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
-        return Measurement(min(20, options.max_width), min(cell_len(self.text), options.max_width))
+        return Measurement(min(20, options.max_width), min(cell_len(self.text + self.end), options.max_width))
 
 
 def flow(text: Text, width: int) -> Iterator[Text]:

@@ -130,7 +130,7 @@ def _first_page(writer: Writer) -> Iterator[RenderableType]:
     yield from map(Prose, writer.draw_prices())
     for name, lines in writer.explain().items():
         yield Text(writer.say(f"report.{name}"), style="bold")
-        yield from (_cut(f"{mark} {line.replace('`', '')}") for mark, line in number(name, lines, "•"))
+        yield from (_cut_point(f"{mark} {line}") for mark, line in number(name, lines, "•"))
 
 
 def describe_ruling(result: ResearchResult, say: Wording) -> Text:
@@ -145,8 +145,14 @@ def list_warnings(result: ResearchResult) -> list[Prose]:
     return [Prose(f"! {text}", style="yellow") for text in told]
 
 
-def _cut(line: str) -> Prose:
-    return Prose(line, most=CELLS_PER_POINT)
+def _cut(line: str, end: str = "") -> Prose:
+    return Prose(line, most=CELLS_PER_POINT, end=end)
+
+
+def _cut_point(line: str) -> Prose:
+    """However long it is, the claim that it ends with is named: by its name it can be contested."""
+    said, named, claim = line.removesuffix("`").rpartition(" `") if line.endswith("`") else (line, "", "")
+    return _cut((said or claim).replace("`", ""), f" {claim}" if named else "")
 
 
 def progress_for(

@@ -372,4 +372,4 @@ class Company(BaseModel, frozen=True, extra="forbid"):
         return self.name if locale == "zh-CN" else self.name_en or self.name
 
     def industry_in(self, locale: Locale) -> str:
-        return self.industry if locale == "zh-CN" else self.industry_en
+        return self.industry if locale == "zh-CN" else self.industry_en or self.industry

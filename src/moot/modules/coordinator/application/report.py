@@ -24,6 +24,9 @@ from moot.shared.domain.symbol import Symbol
 
 Style = Literal["brief", "full"]
 """The first page alone, or all of it."""
+AGES = {0: "same_day", 1: "day"}
+ASSUMED = "assumption"
+"""The source of what the desk assumes."""
 DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
@@ -113,15 +116,20 @@ class Report(Writer):
 
     def _measures(self, item: ExpertResultItem) -> Iterator[list[str]]:
         """Who it is and what view it takes; then what it measured, a series on a line."""
-        view, series = tell_view(item, self.say), dict[str, list[Data]]()
+        view, series = tell_view(item, self.say, self.told.again), dict[str, list[Data]]()
         yield ["", f"**{self.say(f'node.{item.expert_type}')}**", view, "", ""]
         for fact in item.data.get("evidence", []) if item.data else []:
             series.setdefault(_series(fact["id"]), []).append(fact)
         for name, facts in series.items():
-            measure = escape(self.say.measure(name.partition(".")[2]))
+            measure = escape(self._name_measure(name, facts))
             values = " · ".join(self._value(fact, name) for fact in facts)
             citing = " ".join(map(name_claim, self._citing.get(name, ())))
             yield [str(self._places[name]), measure, values, max(map(self.case.day_of, facts)), citing]
+
+    def _name_measure(self, name: str, facts: Sequence[Data]) -> str:
+        measure = self.say.measure(name.partition(".")[2])
+        assumed = all(fact["source"] == ASSUMED for fact in facts)
+        return self.say("report.assumed", name=measure) if assumed else measure
 
     @cached_property
     def _citing(self) -> dict[str, dict[str, None]]:
@@ -138,7 +146,9 @@ class Report(Writer):
             if DAY.fullmatch(value):
                 return value
             told = any(value in claim.text(self.say.locale) for claim in self.case.claims.values())
-            return f"{'' if told else self.told.once(value)} {escape(fact['source'])}".lstrip()
+            where = escape(fact["source"])
+            where = where if "://" in where else self.item(self.say("report.source"), where)
+            return f"{'' if told else self.told.once(value)} {where}".lstrip()
         member = fact["id"].removeprefix(series).lstrip(".")
         name = "" if member.isdecimal() else escape(self.say.measure(member))
         return f"{name} {self._amount(fact)}".lstrip()
@@ -149,11 +159,20 @@ class Report(Writer):
         yield list_lines(self.told.each(self.case.verdict.get("risk_warnings", [])))
 
     def _risk(self, row: Data) -> list[str]:
-        """A risk that is a claim goes by what it is about and its id."""
-        claims, risk = self.case.claims.values(), self.told.once(row["risk"]) or self.told.refer(row["risk"])
-        about = next((self.say.dimension(c) for c in claims if c.text(self.say.locale) in row["risk"]), "")
         levels = (self.say.literal(row[name]) for name in ("probability", "impact"))
-        return [self.item(escape(about), risk) if about else risk, *levels, self.told.once(row["mitigation"])]
+        return [self._name_risk(row["risk"]), *levels, self.told.once(row["mitigation"])]
+
+    def _name_risk(self, risk: str) -> str:
+        """One that is a claim goes by what the claim is about, its id, and what else is said of it."""
+        texts = {claim.text(self.say.locale).strip(): claim for claim in self.case.claims.values()}
+        text = next((text for text in texts if text in risk), None)
+        told = self.told.again(risk)
+        if text is None:
+            return told
+        claim, beside = texts[text], risk.replace(text, "").strip(" :：,，.。")
+        about = escape(self.say.dimension(claim))
+        named = self.say("report.about", what=escape(beside) or about, claim=name_claim(claim.id))
+        return self.item(about, named) if beside else named
 
     def _words(self) -> Iterator[str]:
         """What models said in their own words, and rules before claims were kept."""
@@ -228,7 +247,7 @@ def tell_ages(result: ResearchResult, say: Wording) -> Iterator[str]:
     today = Symbol.parse(result.symbol).local_date(result.as_of)
     old = {name: (day, max(0, (today - day).days)) for name, day in result.data_until.items()}
     ages = [
-        SAY(f"report.{'day' if age == 1 else 'days'}_old", dataset=SAY(f"dataset.{name}"), day=day, age=age)
+        SAY(f"report.{AGES.get(age, 'days')}_old", dataset=SAY(f"dataset.{name}"), day=day, age=age)
         for name, (day, age) in old.items()
     ]
     yield say("report.data_until", ages=ages)

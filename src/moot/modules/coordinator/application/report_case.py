@@ -95,15 +95,16 @@ class Case:
 
     @cached_property
     def reasons(self) -> list[Claim]:
-        """The claims that explain the outcome: the weightiest of the side that won, or of both where none did; no two
-        about the same while there are others.
+        """The claims that explain the outcome: the weightiest of the side that won, or of both where none did, of
+        either at least one; no two about the same while there are others.
         """
         winner = WINNERS.get(self.verdict.get("action")) or WINNERS.get(self.debate.get("direction"))
         sides = {winner} if winner else {"for", "against"}
         able = [claim for claim in self.claims.values() if claim.side in sides and self.strength(claim) > 0]
         able.sort(key=lambda claim: -self.strength(claim) / len(claim.expert.dimensions))
         first = {(claim.expert, claim.dimension): claim for claim in reversed(able)}.values()
-        return sorted(able, key=lambda claim: claim not in first)[:MOST_REASONS]
+        leads = {claim.side: claim for claim in reversed(able)}.values()
+        return sorted(able, key=lambda claim: (claim not in leads, claim not in first))[:MOST_REASONS]
 
     @cached_property
     def decisive(self) -> list[Claim]:

@@ -11,11 +11,16 @@ from moot.shared.domain.claims import Claim
 from moot.shared.domain.markdown import escape
 from moot.shared.domain.messages import Locale
 
-UNITS = {"CNY": "price", "%": "percent", "pp": "points", "x": "times", "days": "days", "100m CNY": "amount"}
+UNITS = {
+    **{unit: unit for unit in ("days", "sessions", "years", "shares")},
+    **{"CNY": "price", "%": "percent", "pp": "points", "x": "times", "100m CNY": "amount"},
+}
 """How the texts call what evidence is measured in; anything else is a plain number."""
 HUNDRED_MILLION = 1e8
 LARGE = 1e6
 """Yuan from which on a price is an amount."""
+CASE = re.compile(r"(\d+)bp_(\d+)y")
+"""What a member of a table by rate and years is called."""
 SENTENCE = re.compile(r".+?(?:[。！？；\n]|[.!?;](?=\s)|$)\s*", re.DOTALL)
 LONG = 10
 """Characters from which on a sentence is noticed when it comes again."""
@@ -40,6 +45,9 @@ class Wording(NamedTuple):
 
     def measure(self, name: str) -> str:
         """What a field of an expert's evidence is called, an unknown one by its name; `event.3` is the third."""
+        if case := CASE.fullmatch(name):
+            rate, years = int(case[1]) / 100, int(case[2])
+            return MEASURES("rate_and_years", rate=rate, years=years).in_locale(self.locale)
         kind, _, number = name.partition(".")
         told = MEASURES.texts(self.locale).get(f"measure.{kind}", kind)
         return f"{told} {number}" if number.isdecimal() else told
@@ -52,12 +60,11 @@ class Wording(NamedTuple):
         """A number as people read it."""
         if isinstance(value, str):
             return value
-        name, amount = UNITS.get(unit, "plain"), float(value)
-        if unit == "100m CNY":
-            amount *= HUNDRED_MILLION
-        elif name == "price" and abs(amount) >= LARGE:
-            name = "amount"
-        amount /= float(MEASURES.texts(self.locale)["scale.amount"]) if name == "amount" else 1
+        name, texts = UNITS.get(unit, "plain"), MEASURES.texts(self.locale)
+        amount = float(value) * (HUNDRED_MILLION if unit == "100m CNY" else 1)
+        if name == "price" and abs(amount) >= LARGE:
+            name = "amount" if abs(amount) >= float(texts["scale.amount"]) else "million"
+        amount /= float(texts.get(f"scale.{name}", 1))
         shown = f"{amount:,.4f}" if name == "plain" and abs(amount) < 1 else f"{amount:,.2f}"
         return MEASURES(f"unit.{name}", amount=shown if name == "price" else _trim(shown)).in_locale(
             self.locale
@@ -90,6 +97,10 @@ class Told:
         weighty = {said for said in new.values() if len(said) >= LONG or said in self._names.values()}
         self._said |= weighty
         return "".join(new).strip() if weighty or len(new) == len(parts) else ""
+
+    def again(self, words: str) -> str:
+        """What is new in the words of others, or all of them where nothing is."""
+        return self.once(words) or self.refer(words)
 
     def each(self, texts: Iterable[str]) -> list[str]:
         """Those of them that say something new."""

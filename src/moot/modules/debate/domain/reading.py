@@ -85,7 +85,7 @@ class Reading:
         second = one_each(claim for claim in leads if claim not in first)[: max(0, FEWEST_RISKS - len(first))]
         trial = Trial(self.weighing)
         return [
-            *(self._risk(claim, threat, trial, self.watch(claim.expert)) for claim in first),
+            *(self._risk(claim, threat, trial, self._mitigate(claim)) for claim in first),
             *(self._risk(c, threat, trial, self.say(f"mitigation.{c.expert}")) for c in second),
         ]
 
@@ -173,6 +173,11 @@ class Reading:
         key, found = f"watch.{expert}", self._signs(expert)
         known = found and key in SAY.texts(self.locale)
         return self.say(key, **found) if known else self.say(f"mitigation.{expert}")
+
+    def _mitigate(self, claim: Claim) -> str:
+        """What to watch or to do about it; where nothing is told of its kind, of what its expert looks at."""
+        own = f"mitigation.kind.{claim.id}"
+        return self.say(own) if own in SAY.texts(self.locale) else self.watch(claim.expert)
 
     def _signs(self, expert: ExpertType) -> dict[str, Any]:
         if expert is ExpertType.TECHNICAL_ANALYST:

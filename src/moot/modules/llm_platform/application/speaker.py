@@ -23,6 +23,7 @@ from moot.modules.llm_platform.application.answer_schema import (
     mark_texts,
     strict_schema,
 )
+from moot.modules.llm_platform.application.evidence_list import list_evidence
 from moot.modules.llm_platform.application.llm_service import LLMService
 from moot.modules.llm_platform.domain.chat import ChatMessage, ChatResult, ResponseSchema, compose
 from moot.modules.llm_platform.domain.exceptions import LLMOutputParseError
@@ -222,23 +223,10 @@ def _question(brief: Brief[A]) -> str:
         "turn",
         brief.locale,
         case=brief.case,
-        evidence="\n".join(_line(item, brief.locale) for item in brief.evidence)
-        or SAY("answer.no_evidence").in_locale(brief.locale),
+        evidence=list_evidence(brief.evidence, brief.locale),
         narrative=PROMPTS.fill("narrative", brief.locale, low=low, high=high) if tells else "",
         schema=json.dumps(describe_schema(brief.answer), ensure_ascii=False),
     )
-
-
-def _line(item: Evidence, locale: Locale) -> str:
-    """A text comes from outside: it is labelled, and quoted so that it cannot end its line or the list."""
-    value = item.value
-    if isinstance(value, str):
-        value = SAY("answer.outside_text", text=_quote(value)).in_locale(locale)
-    return f"{item.id} | {value} | {item.unit or '-'} | {_quote(item.source)} | {item.as_of:%Y-%m-%d}"
-
-
-def _quote(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False).replace("<", "\\u003c")
 
 
 def _language_problems(brief: Brief[A], said: Statements) -> list[Message]:

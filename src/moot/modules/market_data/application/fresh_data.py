@@ -12,7 +12,7 @@ from moot.modules.market_data.domain.provider import A_DAY
 from moot.modules.market_data.domain.texts import SAY
 from moot.shared.domain.datasets import DataUntil
 from moot.shared.domain.errors import ErrorKind, Unavailable
-from moot.shared.domain.messages import Message
+from moot.shared.domain.messages import DEFAULT_LOCALE, Message
 from moot.shared.domain.symbol import Symbol
 
 LOOK_BACK = timedelta(days=3 * 365)
@@ -79,7 +79,7 @@ class FreshData(MarketData):
             SAY(
                 "stale.dropped",
                 dataset=dataset.label,
-                series=" ".join(map(str, filter(None, series))),
+                series=[_name_series(str(name)) for name in filter(None, series)],
                 day=day,
             )
             for series, day in old.items()
@@ -105,6 +105,11 @@ def _refuse(dataset: Dataset[F], limit: Age, symbol: Symbol, day: date, age: int
     told = {"dataset": dataset.label, "subject": subject, "symbol": symbol.text, "day": day, "age": age}
     said = SAY("stale.sessions" if limit.sessions else "stale.days", limit=limit.most, **told)
     return StaleData(said, dataset=dataset.name, subject=subject, day=day.isoformat(), age=age)
+
+
+def _name_series(name: str) -> Message | str:
+    """As people call it, if they do."""
+    return SAY(key) if (key := f"macro.{name}") in SAY.texts(DEFAULT_LOCALE) else name
 
 
 def _tell_series(dataset: Dataset[F]) -> Callable[[F], tuple[Any, ...]]:

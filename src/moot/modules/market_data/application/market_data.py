@@ -12,7 +12,12 @@ from pydantic import BaseModel
 from moot.modules.market_data.application.directory import Directory
 from moot.modules.market_data.application.peers import stand_among
 from moot.modules.market_data.domain import facts, series, trading_rules
-from moot.modules.market_data.domain.provider import Batch, CompanyLookup, MarketDataProvider
+from moot.modules.market_data.domain.provider import (
+    Batch,
+    BringsIndustries,
+    CompanyLookup,
+    MarketDataProvider,
+)
 from moot.modules.market_data.domain.spelling import strip_marks
 from moot.modules.market_data.domain.texts import SAY
 from moot.shared.domain.errors import InvalidInput, Unavailable
@@ -146,7 +151,19 @@ class MarketData:
         found = await self.source_of(symbol).read(dataset, subject, start, end)
         if dataset is facts.BARS:
             found = await self._make_whole(symbol, found, start)
+        if dataset is facts.INDEX_BARS:
+            found = await self._choose_indexes(symbol, found, start, end)
         return [fact for fact in found if fact.available_at <= as_of]
+
+    async def _choose_indexes(self, symbol: Symbol, bars: Batch[Any], start: date, end: date) -> Batch[Any]:
+        """Those of the market and of the company's industry: which others are kept depends on who asked before."""
+        source, industry = self._provider(symbol), ""
+        with suppress(Unavailable):  # what cannot be had of an industry leaves the market
+            company = await self.directory.listed(symbol)
+            industry = company.industry if company else ""
+            if isinstance(source, BringsIndustries) and await source.bring_industry(industry, start, end):
+                bars = await source.read(facts.INDEX_BARS, symbol.market.value, start, end)
+        return Batch(bar for bar in bars if bar.industry in (None, industry))
 
     async def _make_whole(self, symbol: Symbol, bars: Batch[Any], start: date) -> Batch[Any]:
         """Bars with the days on which the share was suspended, and ST told: here, before anybody sees them."""

@@ -10,13 +10,14 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel
 
 from moot.modules.market_data.application.many import ReadsMany, Rows, Wanted
-from moot.modules.market_data.domain.facts import BARS, COMPANIES, DATASETS, Dataset
+from moot.modules.market_data.domain.facts import BARS, COMPANIES, DATASETS, INDEX_BARS, Dataset
 from moot.modules.market_data.domain.peers import Measures, Sight
 from moot.modules.market_data.domain.provider import (
     A_DAY,
     Batch,
     CompanyLookup,
     FactStore,
+    IndustryIndexes,
     MarketDataProvider,
     MeasuresMany,
     Missing,
@@ -136,7 +137,7 @@ class SyncService:
     ) -> SyncEvent:
         errors: list[tuple[str, Message | str]] = []
         outcome: Literal["not_offered", "failed"] = "not_offered"
-        for provider in self._sources(dataset, market):
+        for provider in self.list_sources(dataset, market):
             try:
                 batch = await provider.read(dataset, subject, *part)
             except Unavailable as e:  # NotOffered is one: another source may have it
@@ -161,7 +162,8 @@ class SyncService:
             return SyncEvent(dataset, subject, outcome, errors=tuple(errors))
         return SyncEvent(dataset, subject, "failed", errors=(("", SAY("sync.no_source")),))
 
-    def _sources(self, dataset: Dataset[Any], market: Market) -> list[MarketDataProvider]:
+    def list_sources(self, dataset: Dataset[Any], market: Market) -> list[MarketDataProvider]:
+        """First choice first."""
         there = self.providers.get(market, {})
         return [there[name] for name in self.order.get(dataset.name, list(there)) if name in there]
 
@@ -201,6 +203,24 @@ class SyncedSource:
             if dataset is not COMPANIES or not self._lookups():
                 raise
         return await self.lake.read(dataset, subject, start, self._reach(end))
+
+    async def bring_industry(self, industry: str, start: date, end: date) -> bool:
+        """On the days of the market's indexes on which its own is not kept, from a source that is asked for each."""
+        sources = self.sync.list_sources(INDEX_BARS, place := self.market)
+        asked, kept = (
+            [s for s in sources if isinstance(s, IndustryIndexes)],
+            self.sync.store.coverage(INDEX_BARS, place),
+        )
+        if not asked or kept is None or self.offline():
+            return False
+        bars = await self.lake.read(INDEX_BARS, place, start, self._reach(end))
+        days = {of: {bar.trade_date for bar in bars if bar.industry == of} for of in (None, industry)}
+        lacking = days[None] - days[industry]
+        found = await asked[0].industry_bars(industry, min(lacking), max(lacking)) if lacking else []
+        if found:
+            keep = partial(self.sync.store.store, INDEX_BARS, place, found, covered=None, at=kept.stored_at)
+            await asyncio.to_thread(keep)
+        return bool(found)
 
     async def measure(self, symbols: Collection[str], sight: Sight) -> dict[str, Measures]:
         """Of what is kept: to fetch a whole industry for one company is for `data sync`."""

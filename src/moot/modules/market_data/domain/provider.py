@@ -11,7 +11,7 @@ from moot.modules.market_data.domain.facts import DATASETS, Dataset
 from moot.modules.market_data.domain.peers import Measures, Sight
 from moot.modules.market_data.domain.texts import SAY
 from moot.shared.domain.errors import Unavailable
-from moot.shared.domain.facts import Company
+from moot.shared.domain.facts import Company, IndexBar
 from moot.shared.domain.messages import LOG_LOCALE, Locale, Message, shorten
 from moot.shared.domain.symbol import Market, Symbol
 
@@ -151,6 +151,22 @@ class CompanyLookup(Protocol):
 class IndexMembers(Protocol):
     async def constituents(self, index: str, day: date) -> list[str]:
         """The symbols in an index on the last day up to `day` for which they are known."""
+
+
+@runtime_checkable
+class IndustryIndexes(Protocol):
+    """A source that has to be asked for the index of each industry by itself."""
+
+    async def industry_bars(self, industry: str, start: date, end: date) -> Batch[IndexBar]:
+        """Empty for an industry that has no index there."""
+
+
+@runtime_checkable
+class BringsIndustries(Protocol):
+    """A source that has the index of an industry once it was asked to bring it."""
+
+    async def bring_industry(self, industry: str, start: date, end: date) -> bool:
+        """Whether anything new came."""
 
 
 @runtime_checkable

@@ -42,8 +42,9 @@ def last_full_year(number: int) -> int:
 
 
 class Books:
-    """Lines by quarter. Beside those of the statements, `sales` and `profit` (the shareholders' own) are told alike
-    in all quarters, by whatever tells most of them; `roe` and `turnover` are as reported.
+    """Lines by quarter. Beside those of the statements, `sales` and `profit` are told alike in all quarters, by
+    whatever tells most of them; `roe` and `turnover` are as reported. Profit is the shareholders' own; only where
+    nothing tells that it is all there is, with the part of the `minorities`.
     """
 
     def __init__(self, reports: Sequence[FinancialReport], statements: Sequence[Statement]) -> None:
@@ -53,13 +54,15 @@ class Books:
         known = {name: _column(reports, name) for name in REPORTED}
         shares = told["shares"] or {quarter_number(r): n for r in reports if (n := shares_of(r))}
         margin = {quarter: percent / 100 for quarter, percent in known["netprofit_margin"].items()}
-        implied = {q: p / margin[q] for q, p in known["net_profit"].items() if margin.get(q)}
+        whole = told["net_profit"] or known["net_profit"]
+        implied = {q: p / margin[q] for q, p in whole.items() if margin.get(q)}
         profit = [known["net_profit"], told["net_profit_parent"], _times(known["eps"], shares)]
+        self.minorities = not any(profit)
         sales = [known["total_revenue"], told["revenue"], _times(known["total_revenue_ps"], shares), implied]
         cash = [told["operating_cash"], known["n_cashflow_act"], _times(known["ocfps"], shares)]
         self._columns: dict[str, Column] = {
             **told,
-            "profit": _fullest(profit),
+            "profit": _fullest(profit) or told["net_profit"],
             "sales": _fullest(sales),
             "cash_earned": _fullest(cash),
             "roe": known["roe_waa"],

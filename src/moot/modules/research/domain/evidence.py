@@ -77,6 +77,10 @@ class Snapshot(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
         }
 
 
+MOST_DIGITS = 2
+"""Decimal places of what is not less than one."""
+
+
 @dataclass(frozen=True)
 class Shown:
     """A number as people read it: `{x}` with its sign, `{x.size}` without, for texts that say "fell by"."""
@@ -94,9 +98,12 @@ def show(value: Any, unit: Unit, locale: Locale) -> Any:
     if value is None:
         return SAY("not_available").in_locale(locale)
     text, scale = _spell(unit.name, locale)
+    if unit.name == "amount" and abs(value) < scale:
+        text, scale = _spell("million", locale)
     number = value / scale
-    whole = text.format(amount=f"{number:z,.{unit.digits}f}")
-    return Shown(whole, whole if number >= 0 else text.format(amount=f"{-number:,.{unit.digits}f}"))
+    digits = unit.digits if abs(number) < 1 else min(unit.digits, MOST_DIGITS)
+    whole = text.format(amount=f"{number:z,.{digits}f}")
+    return Shown(whole, whole if number >= 0 else text.format(amount=f"{-number:,.{digits}f}"))
 
 
 @cache

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import groupby
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -96,9 +97,17 @@ def prompt(folder: Path, locale: Locale) -> str:
 def tell_claims(expert: ExpertType, claims: Iterable[Claim], locale: Locale) -> list[str]:
     """What the rubric claims, for a model to add to. What others wrote stands in the evidence, quoted, alone."""
     lines = [
-        (c.id, c.side, f"{c.strength:g}", c.dimension, " ".join(c.evidence), _says(c, locale)) for c in claims
+        (c.id, c.side, f"{c.strength:g}", c.dimension, " ".join(_name_series(c.evidence)), _says(c, locale))
+        for c in claims
     ]
     return [f"dimensions: {' '.join(expert.dimensions)}", "claims:", *(" | ".join(line) for line in lines)]
+
+
+def _name_series(ids: Iterable[str]) -> Iterator[str]:
+    """Each by its id, but several of a series by that of the series."""
+    for series, members in groupby(ids, key=lambda id_: id_.rpartition(".")[0]):
+        listed = list(members)
+        yield from [f"{series}.*"] if "." in series and len(listed) > 1 else listed
 
 
 def _says(claim: Claim, locale: Locale) -> str:
@@ -113,12 +122,14 @@ def case_of(
     Measurements come with the evidence; here they appear only where one is missing, lest it be overlooked.
     """
     measured = {name: getattr(snapshot, name) for name in snapshot.units()}
-    holes = [
-        n for n, value in measured.items() if value is None or (isinstance(value, list) and None in value)
-    ]
+    told = {name: getattr(snapshot, name) for name in shows} | {
+        name: value for name, value in measured.items() if isinstance(value, list) and None in value
+    }
+    holes = [name for name, value in {**told, **measured}.items() if value is None]
     return "\n".join(
         [
-            *(f"{name}: {_show(getattr(snapshot, name))}" for name in [*shows, *holes]),
+            *(f"{name}: {_show(value)}" for name, value in told.items() if value is not None),
+            *([f"{MISSING}: {', '.join(holes)}"] if holes else []),
             *map(_no_markup, claims),
             *(f"{name}:\n{_quote(getattr(snapshot, name))}" for name in quotes),
         ]
@@ -127,8 +138,6 @@ def case_of(
 
 def _show(value: Any) -> str:
     """On one line."""
-    if value is None:
-        return MISSING
     if isinstance(value, list):
         value = [MISSING if member is None else member for member in value]
     return _no_markup(" ".join(json.dumps(value, ensure_ascii=False, default=str).splitlines()))

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 from moot.modules.market_data.domain import facts
 from moot.modules.market_data.domain.facts import Dataset
-from moot.modules.market_data.domain.provider import Batch, NotOffered, Range, Refusal
+from moot.modules.market_data.domain.provider import Batch, NotOffered, Range, Refusal, screen
 from moot.modules.market_data.infrastructure.providers import akshare_reports, akshare_rows, outside, rows
 from moot.modules.market_data.infrastructure.providers.akshare_reports import EARNERS, Report
 from moot.modules.market_data.infrastructure.providers.akshare_rows import (
@@ -36,6 +36,7 @@ from moot.modules.market_data.infrastructure.providers.akshare_rows import (
 )
 from moot.modules.market_data.infrastructure.providers.outside import Reader, Row
 from moot.shared.domain.errors import Unavailable
+from moot.shared.domain.facts import IndexBar
 from moot.shared.domain.symbol import Market
 
 FACTORS_URL = "https://finance.sina.com.cn/realstock/company/{symbol}/hfq.js"
@@ -147,22 +148,22 @@ class AkshareProvider(outside.LibrarySource):
         raise refusals[0]
 
     async def _index_bars(self, _: str, start: date, end: date) -> Batch[Row]:
-        """Those of the market, and of Eastmoney's industries."""
+        """Those of the market; of industries there are too many to ask for all."""
         parts: dict[str, Part] = {
             name: partial(self._index, INDEX_QUOTES, index, (start, end), name)
             for index, name in MARKET_INDEXES.items()
         }
-        return await self._in_part({**parts, "industries": partial(self._industry_bars, (start, end))})
+        return await self._in_part(parts)
 
-    async def _industry_bars(self, days: Range) -> Batch[Row]:
+    async def industry_bars(self, industry: str, start: date, end: date) -> Batch[IndexBar]:
+        """Of an industry as Eastmoney calls it."""
         boards = await self._table("stock_board_industry_name_em")
-        named = {str(board["板块代码"]): str(board["板块名称"]) for board in boards}
-        return await self._in_part(
-            {
-                name: partial(self._index, INDUSTRY_QUOTES, index, days, name, name)
-                for index, name in named.items()
-            }
-        )
+        index = next((str(board["板块代码"]) for board in boards if board["板块名称"] == industry), None)
+        if index is None:
+            return Batch()
+        told = await self._index(INDUSTRY_QUOTES, index, (start, end), industry, industry)
+        days = (start, end, self.market)
+        return screen(facts.INDEX_BARS, [r for r in told if facts.INDEX_BARS.covers(r["trade_date"], *days)])
 
     async def _index(
         self, choice: Sequence[Quotes], index: str, days: Range, name: str, industry: str | None = None

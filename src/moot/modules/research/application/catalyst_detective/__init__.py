@@ -296,7 +296,7 @@ class CatalystDetectiveService(ReportedService[CatalystContext, CatalystResult])
         studies = study_kinds(pointing, date_kinds(occurrences, told), tape)
         urls = context.all_source_urls or found.sources
         context = context.model_copy(update={"studies": studies, "all_source_urls": urls})
-        return context, cite_context(self.expert.prefix, context, found)
+        return context, cite_context(self.expert.prefix, context, found, case.as_of)
 
 
 SERVICE = CatalystDetectiveService

@@ -1,7 +1,7 @@
 """All that the detective knows of a company at a moment, and the evidence it is."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import date
+from datetime import date, datetime
 from typing import Any
 
 from moot.modules.research.application.catalyst_detective.disclosed import FIGURES, PART, Disclosed
@@ -9,7 +9,7 @@ from moot.modules.research.application.expert_service import Reported, WebSearch
 from moot.modules.research.domain.event_study import Study
 from moot.modules.research.domain.events import WINDOW_DAYS, Event, tell_events
 from moot.modules.research.domain.evidence import cite, evidence_of
-from moot.modules.research.domain.facts import Case
+from moot.modules.research.domain.facts import Case, Cited
 from moot.shared.domain import units
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.facts import (
@@ -97,13 +97,16 @@ def list_events(context: CatalystContext) -> Iterator[tuple[str, str, Event]]:
             yield f"event.{n}", f"event.{n}", event
 
 
-def cite_context(expert: str, context: CatalystContext, found: Disclosed) -> list[Evidence]:
-    """Every measurement by the newest fact of its kind, what was published, the days to come, and the studies."""
-    origins = {field: fact for field, kind in ORIGINS.items() if (fact := found.newest(kind))}
+def cite_context(expert: str, context: CatalystContext, found: Disclosed, as_of: datetime) -> list[Evidence]:
+    """Every measurement by the newest fact of its kind, what was published, the days to come, and the studies; what
+    was counted is as of the moment of counting.
+    """
+    origins: dict[str, Fact] = {f: fact for f, kind in ORIGINS.items() if (fact := found.newest(kind))}
     origin = next(iter(context.events), None) or next(iter(origins.values()), None)
+    counted = {name: date_at(origins.get(name, origin), as_of) for name in COUNTED} if origin else {}
     days = {name: day for name, field in CALENDAR.items() if (day := getattr(context, field))}
     return [
-        *(cite(expert, context, origin, origins=origins) if origin else []),
+        *(cite(expert, context, origin, origins={**origins, **counted}) if origin else []),
         *(
             item
             for _, place, event in list_events(context)
@@ -119,6 +122,11 @@ def cite_context(expert: str, context: CatalystContext, found: Disclosed) -> lis
     ]
 
 
+def date_at(fact: Fact | Cited, as_of: datetime) -> Cited:
+    """Where a fact is read, at another moment."""
+    return Cited(available_at=as_of, source=fact.source, url=getattr(fact, "url", fact.source))
+
+
 def _cite_event(place: str, event: Event) -> list[Evidence]:
     """A fact by its figures, what others wrote by its title."""
     figures = event.figures.items()
@@ -129,6 +137,7 @@ def _cite_event(place: str, event: Event) -> list[Evidence]:
     return cited or [evidence_of(event, place, event.title)]
 
 
+COUNTED = ("window_days", "event_count", "positive_count", "negative_count", "report_due_days")
 STUDY_UNITS = {"n": "", "horizon": "sessions", "mean": "%", "low": "%", "high": "%", "level": "%"}
 CALENDAR = {"calendar.report": "report_due", "ex_dividend.due": "ex_date", "unlock.due": "unlock_date"}
 """Days to come, by the ids of their evidence; the judge awaits what is due."""

@@ -98,8 +98,12 @@ class FinancialAuditorService(ExpertService[FinancialSnapshot, FinancialResult])
 
     def speak(self, snapshot: FinancialSnapshot, case: Case, locale: Locale) -> Voice:
         say = super().speak(snapshot, case, locale)
-        basis, since = say(f"basis.{snapshot.profit_basis}"), say(f"since.{snapshot.notice_kind or 'report'}")
-        return say.also(profit_name=basis, since=since)
+        since, net = (
+            say(f"since.{snapshot.notice_kind or 'report'}"),
+            "whole" if snapshot.minorities else "net",
+        )
+        names = {"net": say(f"basis.{net}"), "recurring": say("basis.recurring")}
+        return say.also(profit_name=names[snapshot.profit_basis], net_profit=names["net"], since=since)
 
     def mark(self, snapshot: FinancialSnapshot, say: Voice) -> Scorecard:
         """What could not be judged is called by what it lacks, and what nobody tells is missing too."""

@@ -37,7 +37,8 @@ class FinancialSnapshot(Snapshot, Figures):
 
     `_ttm` is over the four quarters up to the latest report, `_before` over the four before those. Scores are of the
     four quarters up to `scored_period`; `lacking` names the lines that one could not be computed without.
-    `profit_basis`: which profit the growth is of. `notice_…`: what was told in advance of the next report.
+    `profit_basis`: which profit the growth is of; `minorities`: net profit counts their part too. `notice_…`: what
+    was told in advance of the next report.
     """
 
     symbol: str
@@ -63,6 +64,7 @@ class FinancialSnapshot(Snapshot, Figures):
     arturn_days_growth: units.Percent
     assets_turn_growth: units.Percent
     profit_basis: Literal["recurring", "net"]
+    minorities: bool = False
 
     roe_ttm: units.Percent
     roe_ttm_before: units.Percent
@@ -227,6 +229,7 @@ def _grow(
     ]
     return {
         "profit_basis": "recurring" if recurring else "net",
+        "minorities": books.minorities,
         "profit_growth": profit[0],
         "profit_growth_before": profit[1] if len(profit) > 1 else None,
         "revenue_growth": books.growth("sales", now) if growth is None else growth,

@@ -30,7 +30,7 @@ READ_BACK = timedelta(days=20)
 MIN_BARS_REQUIRED = 30
 CHARTED_DAYS = 120
 PATIENCE = 20.0
-"""Seconds: some sources have to be asked for every industry's index by itself, and a chart can be read without."""
+"""Seconds: some sources are slow to tell of indexes, and a chart can be read without."""
 HALF_A_CENT = 0.005 + 1e-9
 STALE_DAYS = 10
 
@@ -60,7 +60,7 @@ class TechnicalSnapshot(Derived, Snapshot):
     traded. Returns of indexes run between the same days as those of the share, `return_60d` from `return_since` on.
     """
 
-    bars: units.Count
+    bars: units.Sessions
     last_trade_date: date
     current_price: Annotated[float, units.PRICE]
     change_percent: units.Percent

@@ -50,15 +50,15 @@ class ValuationSnapshot(Snapshot):
     pe_ttm: units.Times
     pe_percentile: units.Rank
     pe_median: units.Times
-    pe_sessions: units.Count
+    pe_sessions: units.Sessions
     pb: units.Times
     pb_percentile: units.Rank
     pb_median: units.Times
-    pb_sessions: units.Count
+    pb_sessions: units.Sessions
     ps_ttm: units.Times
     ps_percentile: units.Rank
     ps_median: units.Times
-    ps_sessions: units.Count
+    ps_sessions: units.Sessions
     peer_pe_percentile: units.Rank = None
     peer_pe_median: units.Times = None
     peer_pe_count: Counted = None
@@ -93,7 +93,7 @@ class ValuationSnapshot(Snapshot):
     equity_premium: units.Percent
     cost_of_equity: units.Rate
     payout: units.Percent
-    fade_years: units.Count
+    fade_years: Annotated[int, units.Unit("plain", "years", 0)]
     assumed: list[Assumed]
     roe_years: units.Count
     roe_from: date | None
