@@ -167,9 +167,12 @@ class AuditTrail:
 
         await self.database.write(work)
 
-    async def pack(self, session_id: UUID) -> None:
-        """Keep the long texts of its rows together, in less room; nothing that they say changes."""
-        await self.database.write(lambda db: pack(db, self._tables(), session_id))
+    async def pack(self, session_id: UUID, *, anew: bool = False) -> None:
+        """Keep the long texts of its rows together, in less room; nothing that they say changes.
+
+        `anew`, for whoever knows all kinds there are: also those that are packed, without what has gone.
+        """
+        await self.database.write(lambda db: pack(db, self._tables(), session_id, anew=anew))
 
     async def finish(self) -> None:
         await self._append.finish()

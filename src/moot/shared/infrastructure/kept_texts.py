@@ -113,10 +113,8 @@ class KeptJson(KeptText):
 
     impl = JSON_DATA
     cache_ok = True
-    begins: Mapping[str, str] = {
-        "sqlite": '{"":"',
-        "postgresql": '{"": "',
-    }  # there the shortest key comes first
+    begins: Mapping[str, str] = {"sqlite": '{"":"', "postgresql": '{"": "'}
+    """PostgreSQL has the shortest key first, wherever it was."""
 
     def __init__(self, *, once: bool = False, member: str = "") -> None:
         super().__init__(once=once)
@@ -130,9 +128,9 @@ class KeptJson(KeptText):
     def read(self, found: bytes) -> Any:
         place, text = self.find(found)
         value = json.loads(text)
-        if place and place.beside:
-            return {**place.beside, **value}
-        return value[KEY] if not place and isinstance(value, dict) and KEY in value else value
+        if isinstance(value, dict) and KEY in value:
+            value = _unwrap(value)
+        return {**place.beside, **value} if place and place.beside else value
 
     def find(self, found: bytes) -> tuple[Place | None, bytes]:
         text, sign, data = found.partition(SIGN.encode())
@@ -146,6 +144,12 @@ class KeptJson(KeptText):
             return {}, text
         members = json.loads(text)
         return members, to_json({self.member: members.pop(self.member, None)})
+
+
+def _unwrap(value: dict[str, Any]) -> Any:
+    if isinstance(value[KEY], str):
+        raise ValueError(f"{value[KEY]} is kept nowhere")
+    return value[KEY]
 
 
 def as_bytes(found: str | bytes) -> bytes:
@@ -166,10 +170,11 @@ class whole(FunctionElement[Any]):  # noqa: N801 (as SQLAlchemy names functions)
         self.type = kept
 
 
-FOUND = "coalesce((SELECT data FROM texts WHERE texts.id = substr({text}, {place}, 16)), '')"
+FOUND = "coalesce((SELECT {sign} || data FROM texts WHERE texts.id = substr({text}, {place}, 16)), '')"
+SIGNS = {"sqlite": "char(26)", "postgresql": "'\\x1a'::bytea"}
 WHOLE = {
-    "sqlite": "CAST({text} || char(26) || {found} AS BLOB) ELSE {text}",
-    "postgresql": "convert_to({text}, 'UTF8') || '\\x1a'::bytea || {found} ELSE convert_to({text}, 'UTF8')",
+    "sqlite": "CAST({text} || {found} AS BLOB) ELSE {text}",
+    "postgresql": "convert_to({text}, 'UTF8') || {found} ELSE convert_to({text}, 'UTF8')",
 }
 
 
@@ -179,6 +184,6 @@ def _write_whole(element: whole, compiler: SQLCompiler, **_: Any) -> str:
     begins = element.type.begins[dialect]
     if dialect == "postgresql":
         text = f"CAST({text} AS TEXT)"
-    found = FOUND.format(text=text, place=len(begins) + 1)
+    found = FOUND.format(sign=SIGNS[dialect], text=text, place=len(begins) + 1)
     is_elsewhere = f"substr({text}, 1, {len(begins)}) = '{begins}'"
     return f"CASE WHEN {is_elsewhere} THEN {WHOLE[dialect].format(text=text, found=found)} END"

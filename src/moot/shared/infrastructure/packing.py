@@ -53,28 +53,33 @@ def find_heavy(db: Connection, tables: Tables, sessions: Collection[UUID]) -> li
     return [session_id for session_id, weight in weights.items() if weight >= LEAST_SESSION]
 
 
-def pack(db: Connection, tables: Tables, session_id: UUID) -> None:
-    """Nobody adds to the session's record meanwhile. What is not worth the work is left as it is."""
+def pack(db: Connection, tables: Tables, session_id: UUID, *, anew: bool = False) -> None:
+    """What is not packed yet, if it is worth the work; nobody adds to the session's record meanwhile.
+
+    `anew`: all of it, out of every table there is, so that nothing is left of texts that have gone.
+    """
     head = update(AuditHeadRow).where(AuditHeadRow.session_id == session_id)
     db.execute(head.values(closed=AuditHeadRow.closed))
     cells = [cell for table in tables for cell in _read_cells(db, table, session_id)]
-    together = [cell for cell in cells if not cell.once]
+    together = [cell for cell in cells if not cell.once and (anew or not cell.place)]
     packed = {cell.place.id for cell in together if cell.place}
     bundle = b"".join(cell.text for cell in together)
     if not packed and len(bundle) < LEAST_SESSION:
         return
-    name, texts, moved = _name(bundle, session_id.bytes), {}, []
-    texts[name], start = bundle, 0
-    for cell in together:
-        moved.append(cell._replace(place=Place(name, start, len(cell.text), cell.beside)))
-        start += len(cell.text)
-    for cell in cells:
-        if cell.once and not cell.place:
-            texts[_name(cell.text)] = cell.text
-            moved.append(cell._replace(place=Place(_name(cell.text), 0, len(cell.text), cell.beside)))
-    _store(db, texts)
-    _point(db, moved)
+    alone = [cell for cell in cells if cell.once and not cell.place]
+    name = _name(bundle, session_id.bytes)
+    _store(db, {name: bundle} | {_name(cell.text): cell.text for cell in alone})
+    _point(db, [*_lay_out(name, together), *(_lay_out(_name(cell.text), [cell])[0] for cell in alone)])
     db.execute(delete(TextRow).where(TextRow.id.in_(packed - {name})))
+
+
+def _lay_out(name: str, cells: Iterable[Cell]) -> list[Cell]:
+    """One after the other in the text of that name."""
+    placed, start = [], 0
+    for cell in cells:
+        placed.append(cell._replace(place=Place(name, start, len(cell.text), cell.beside)))
+        start += len(cell.text)
+    return placed
 
 
 def _read_cells(db: Connection, table: type[Base], session_id: UUID) -> Iterator[Cell]:
