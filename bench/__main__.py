@@ -23,6 +23,7 @@ from bench import (
     screen,
     sessions,
     start,
+    stored,
 )
 from bench.desk import QUESTION, TURNS_ON_THE_CRITICAL_PATH, desk_of_stubs
 from bench.gateways import TimedResearch
@@ -133,6 +134,7 @@ PARTS: dict[str, Callable[[], Coroutine[None, None, list[Line]]]] = {
     "decisions": decisions.lines,
     "sessions": sessions.lines,
     "history": history.lines,
+    "stored": stored.lines,
     "models": models.lines,
     "intake": intake.lines,
     "start": command_line,

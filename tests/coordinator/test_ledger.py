@@ -79,7 +79,7 @@ async def cut(desk: Moot, session_id: UUID, count: int = 2, *, of: str = "sessio
         desk,
         f"DELETE FROM {of} WHERE session_id = :of",
         f"DELETE FROM audit_chain WHERE session_id = :of AND seq > {left['seq']}",
-        f"UPDATE audit_heads SET length = {left['seq']}, hash = '{left['hash']}' WHERE session_id = :of",
+        f"UPDATE audit_heads SET length = {left['seq']}, hash = '{left['hash'].hex()}' WHERE session_id = :of",
         **mine,
     )
 
@@ -90,7 +90,9 @@ async def chain_again(desk: Moot, chain: UUID) -> None:
     links = await run(desk, "SELECT * FROM audit_chain WHERE session_id = :of ORDER BY seq", of=of)
     previous = "0" * 64
     for link in links:
-        end = link_hash(previous, chain, link["seq"], link["kind"], UUID(str(link["row_id"])), link["digest"])
+        end = link_hash(
+            previous, chain, link["seq"], link["kind"], UUID(str(link["row_id"])), link["digest"].hex()
+        )
         await run(
             desk,
             f"UPDATE audit_chain SET previous_hash = '{previous}', hash = '{end}'"

@@ -29,6 +29,7 @@ ALL_TABLES = FOUR_TABLES | {
     "api_keys",
     "session_answers",
     "session_events",
+    "texts",
     "rulesets",
     "ruleset_activations",
     "decisions",

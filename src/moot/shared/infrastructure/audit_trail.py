@@ -18,15 +18,19 @@ from operator import itemgetter
 from typing import Any, NamedTuple, cast
 from uuid import NAMESPACE_OID, UUID, uuid5
 
+import structlog
 from pydantic_core import to_json
 from sqlalchemy import Connection, Table, bindparam, select
 
 from moot.shared.domain.audit import Seal
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.execution_context import LeaseLost, current_execution_ctx
+from moot.shared.infrastructure.packing import find_heavy, pack
 from moot.shared.infrastructure.redaction import REDACT
 from moot.shared.infrastructure.tables import AuditEntryRow, AuditHeadRow, Base
 from moot.shared.infrastructure.transactions import GroupCommit, Write, upsert, write_rows
+
+logger = structlog.get_logger(__name__)
 
 GENESIS = "0" * 64
 CHAIN = cast(Table, AuditEntryRow.__table__)
@@ -118,6 +122,7 @@ class AuditTrail:
         self._fence: Fence | None = None
         self._followers: dict[str, Follower] = {}
         self._append = GroupCommit(self._commit)
+        self._packing = GroupCommit(self._pack_heavy)
 
     def vouches_for(self, *kinds: Kind) -> None:
         """Whoever writes rows says which, so that they can be verified."""
@@ -169,12 +174,35 @@ class AuditTrail:
 
         await self.database.write(work)
 
+    async def pack(self, session_id: UUID, *, anew: bool = False) -> None:
+        """Keep the long texts of its rows together, in less room; nothing that they say changes.
+
+        `anew`, for whoever knows all kinds there are: also those that are packed, without what has gone.
+        """
+        await self.database.write(lambda db: pack(db, self._tables(), session_id, anew=anew))
+
     async def finish(self) -> None:
         await self._append.finish()
+        await self._packing.finish()
 
     async def _commit(self, orders: list[tuple[Record, ...]]) -> None:
         records = _clean([record for order in orders for record in order])
         await self.database.write(lambda db: self._add_links(db, records, written=False))
+        for ended in {record.session_id for record in records if record.session_id and record.kind.closes}:
+            self._packing.later(ended)
+
+    async def _pack_heavy(self, ended: list[UUID]) -> None:
+        """When nobody waits for it any more: a session that is not packed is as good, only larger."""
+        try:
+            heavy: set[UUID] = set()
+            await self.database.write(lambda db: heavy.update(find_heavy(db, self._tables(), ended)))
+            for session_id in heavy:
+                await self.pack(session_id)
+        except Exception:  # bulkhead: what was recorded stands as it is
+            logger.warning("session not packed", exc_info=True)
+
+    def _tables(self) -> set[type[Base]]:
+        return {kind.table for kind in self.kinds.values()}
 
     def _add_links(self, db: Connection, records: Sequence[Record], *, written: bool) -> None:
         """The ledger comes last: everybody in the workspace waits for it, so it is held for a moment only."""

@@ -1,15 +1,17 @@
 """What every table is built from, and the tables of no context: calls to the outside, limits, the audit chain."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime
+from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import JSON, DateTime, Dialect, Float, Index, MetaData, String, Text, false, text
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy import DateTime, Dialect, Float, Index, LargeBinary, MetaData, String, Text, false, text
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from sqlalchemy.types import TypeDecorator
 
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
+from moot.shared.infrastructure.kept_texts import JSON_DATA, KeptText
 
 CONSTRAINT_NAMES = {
     "pk": "pk_%(table_name)s",
@@ -39,8 +41,23 @@ class UtcDateTime(TypeDecorator[datetime]):
         return value.replace(tzinfo=UTC)
 
 
-JSON_DATA = JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postgresql")
-"""For small structures somebody may query. Large text is TEXT."""
+class HexDigest(TypeDecorator[str]):
+    """A SHA-256 in hexadecimal, in the 32 bytes that it is. What somebody else put there is returned as it reads."""
+
+    impl = LargeBinary(32)
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> bytes | None:
+        return None if value is None else bytes.fromhex(value)
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
+        return _read_digest
+
+
+def _read_digest(found: str | bytes | None) -> str | None:
+    if isinstance(found, bytes):
+        return found.hex() if len(found) == sha256().digest_size else found.decode(errors="replace")
+    return found
 
 
 class Base(DeclarativeBase):
@@ -85,7 +102,7 @@ class ExternalAPICallLog(CallLog, Base):
     service_name: Mapped[str] = mapped_column(String(50))
     operation: Mapped[str] = mapped_column(String(100))
     request_params: Mapped[dict[str, Any]]
-    response_data: Mapped[str | None] = mapped_column(Text)
+    response_data: Mapped[str | None] = mapped_column(KeptText)
     status_code: Mapped[int | None]
 
 
@@ -98,18 +115,28 @@ class RateLimitRow(Base):
     uses: Mapped[list[Any]] = mapped_column(JSON_DATA)
 
 
+class TextRow(Base):
+    """Squeezed: the long texts of a session that has ended, or one that many rows have. Cells say what is theirs."""
+
+    __tablename__ = "texts"
+
+    id: Mapped[str] = mapped_column(String(16), primary_key=True)
+    data: Mapped[bytes] = mapped_column(LargeBinary)
+
+
 class AuditEntryRow(Base):
     """One link of a session's chain: `digest` is of the row it vouches for, `hash` of the link and all before it."""
 
     __tablename__ = "audit_chain"
+    __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012 (SQLAlchemy's own name, read once)
 
     session_id: Mapped[UUID] = mapped_column(primary_key=True)
     seq: Mapped[int] = mapped_column(primary_key=True)
     kind: Mapped[str] = mapped_column(String(30))
     row_id: Mapped[UUID]
-    digest: Mapped[str] = mapped_column(String(64))
-    previous_hash: Mapped[str] = mapped_column(String(64))
-    hash: Mapped[str] = mapped_column(String(64))
+    digest: Mapped[str] = mapped_column(HexDigest)
+    previous_hash: Mapped[str] = mapped_column(HexDigest)
+    hash: Mapped[str] = mapped_column(HexDigest)
 
 
 class AuditHeadRow(Base):

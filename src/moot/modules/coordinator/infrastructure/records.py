@@ -101,6 +101,8 @@ class SessionPruning:
                     total.calls += len(rows)
                     total.size += bodies.weigh(rows)
                     watch(total.calls)
+            if owner is not None:
+                await self._trail.pack(owner, anew=True)
         return total
 
     def _moment(self, before: date) -> datetime:

@@ -8,7 +8,7 @@ from uuid import UUID
 from weakref import WeakValueDictionary
 
 import structlog
-from sqlalchemy import ColumnElement, Select, and_, bindparam, func, select
+from sqlalchemy import ColumnElement, Row, Select, and_, bindparam, func, select, type_coerce
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import aliased
 
@@ -37,6 +37,7 @@ from moot.shared.domain.ids import COUNTED_TO
 from moot.shared.domain.leases import Lease, passed
 from moot.shared.infrastructure.audit_trail import AuditTrail, Kind, Record
 from moot.shared.infrastructure.execution_context import current_context
+from moot.shared.infrastructure.kept_texts import JSON_DATA
 from moot.shared.infrastructure.leases import SqlLeases
 from moot.shared.infrastructure.transactions import transaction
 
@@ -60,6 +61,12 @@ ANSWER = Kind("answer", SessionAnswerRow, ("id", "session_id", "moot", "files"))
 SESSION_KINDS = (SESSION, SESSION_END, NODE, EVENT, ANSWER)
 COUNT = Kind("count", ROW, ())
 """Has no link of its own."""
+
+IN_A_LIST = [
+    type_coerce(column, JSON_DATA).label(column.name) if column.name == "question" else column
+    for column in ROW.__table__.columns
+]
+"""What was asked without what was known before: a list does not show that, and it need not be looked up."""
 
 LOOKED_BACK = 20
 """Verdicts on a symbol among which the one of the latest moment is looked for: they may be asked in any order."""
@@ -201,7 +208,7 @@ class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
     async def list_sessions(self, wanted: SessionFilter) -> SessionPage:
         conditions = list(_conditions(wanted))
         newest_first = (
-            select(ROW)
+            select(*IN_A_LIST)
             .where(*conditions)
             .order_by(ROW.created_at.desc(), ROW.id.desc())
             .limit(wanted.page_size)
@@ -211,7 +218,7 @@ class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
         up_to = select(func.count()).select_from(counted.limit(COUNTED_TO + 1).subquery())
         async with transaction(self._database.session) as db:
             total = await db.scalar(up_to) or 0
-            rows = await db.scalars(newest_first)
+            rows = await db.execute(newest_first)
             return SessionPage(
                 total=min(total, COUNTED_TO),
                 total_is_more=total > COUNTED_TO,
@@ -268,7 +275,7 @@ def _row(session: ResearchSession) -> dict[str, Any]:
     return session.model_dump(exclude=LOOSE) | {"question": asked}
 
 
-def _session(row: ResearchSessionRow) -> ResearchSession:
+def _session(row: ResearchSessionRow | Row[Any]) -> ResearchSession:
     return ResearchSession.model_validate({name: getattr(row, name) for name in COLUMNS})
 
 

@@ -8,6 +8,7 @@ from sqlalchemy import ForeignKey, Index, String, Text, false, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
+from moot.shared.infrastructure.kept_texts import KeptJson, KeptText
 from moot.shared.infrastructure.leases import LeasedRow
 from moot.shared.infrastructure.tables import Base
 
@@ -32,7 +33,7 @@ class ResearchSessionRow(LeasedRow, Base):
     status: Mapped[str] = mapped_column(String(20))
     selected_experts: Mapped[list[str]]
     options: Mapped[dict[str, Any]]
-    question: Mapped[dict[str, Any] | None]
+    question: Mapped[dict[str, Any] | None] = mapped_column(KeptJson(member="previous"))
     """What was asked, as far as it has no column of its own: what nobody searches by needs none."""
     trigger_source: Mapped[str] = mapped_column(String(50))
     requested_by: Mapped[str | None] = mapped_column(String(100))
@@ -60,13 +61,13 @@ class NodeExecutionRow(Base):
     session_id: Mapped[UUID] = mapped_column(ForeignKey("research_sessions.id"), index=True)
     node_type: Mapped[str] = mapped_column(String(50))
     status: Mapped[str] = mapped_column(String(20))
-    result_data: Mapped[dict[str, Any] | None]
-    narrative_report: Mapped[str | None] = mapped_column(Text)
+    result_data: Mapped[dict[str, Any] | None] = mapped_column(KeptJson)
+    narrative_report: Mapped[str | None] = mapped_column(KeptText)
     error_type: Mapped[str | None] = mapped_column(String(100))
     error_message: Mapped[str | None] = mapped_column(Text)
     attempts: Mapped[int] = mapped_column(server_default=text("1"))
     reused: Mapped[bool] = mapped_column(server_default=false())
-    evidence: Mapped[list[dict[str, Any]]]
+    evidence: Mapped[list[dict[str, Any]]] = mapped_column(KeptJson)
     started_at: Mapped[datetime]
     completed_at: Mapped[datetime | None]
     duration_ms: Mapped[int | None]
@@ -76,6 +77,7 @@ class SessionEventRow(Base):
     """What a session told while it ran, in order. No foreign key: it may be told before the session is stored."""
 
     __tablename__ = "session_events"
+    __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012 (SQLAlchemy's own name, read once)
 
     session_id: Mapped[UUID] = mapped_column(primary_key=True)
     seq: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)

@@ -8,6 +8,7 @@ from sqlalchemy import BigInteger, Float, Index, String, Text, UniqueConstraint,
 from sqlalchemy.orm import Mapped, mapped_column
 
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
+from moot.shared.infrastructure.kept_texts import KeptJson, KeptText
 from moot.shared.infrastructure.tables import Base, CallLog
 
 
@@ -41,11 +42,11 @@ class LLMCallLog(CallLog, Base):
     model_name: Mapped[str] = mapped_column(String(100))
     vendor: Mapped[str] = mapped_column(String(50))
     alias: Mapped[str | None] = mapped_column(String(64))
-    prompt_text: Mapped[str] = mapped_column(Text)
-    system_message: Mapped[str | None] = mapped_column(Text)
-    completion_text: Mapped[str | None] = mapped_column(Text)
-    reasoning_text: Mapped[str | None] = mapped_column(Text)
-    tool_calls: Mapped[list[dict[str, Any]] | None]
+    prompt_text: Mapped[str] = mapped_column(KeptText)
+    system_message: Mapped[str | None] = mapped_column(KeptText(once=True))
+    completion_text: Mapped[str | None] = mapped_column(KeptText)
+    reasoning_text: Mapped[str | None] = mapped_column(KeptText)
+    tool_calls: Mapped[list[dict[str, Any]] | None] = mapped_column(KeptJson)
     finish_reason: Mapped[str | None] = mapped_column(String(50))
     prompt_tokens: Mapped[int | None]
     completion_tokens: Mapped[int | None]

@@ -7,6 +7,7 @@ from uuid import UUID
 from sqlalchemy import ForeignKey, Index, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
+from moot.shared.infrastructure.kept_texts import KeptJson
 from moot.shared.infrastructure.tables import Base
 
 
@@ -60,9 +61,9 @@ class DecisionRow(Base):
     decision_type: Mapped[str] = mapped_column(String(50))
     requester: Mapped[str] = mapped_column(String(100))
     status: Mapped[str] = mapped_column(String(20))
-    payload: Mapped[dict[str, Any]]
+    payload: Mapped[dict[str, Any]] = mapped_column(KeptJson(once=True))
     context: Mapped[dict[str, Any]]
-    result: Mapped[dict[str, Any]]
+    result: Mapped[dict[str, Any]] = mapped_column(KeptJson(once=True))
     ruleset_digest: Mapped[str] = mapped_column(String(64))
     requested_at: Mapped[datetime]
     decided_at: Mapped[datetime]

@@ -34,8 +34,8 @@ def downgrade() -> None:
     METADATA.drop_all(op.get_bind(), checkfirst=False)
 
 
-def table(name: str, *parts: Part) -> None:
-    sa.Table(name, METADATA, *parts)
+def table(name: str, *parts: Part, **how: Any) -> None:
+    sa.Table(name, METADATA, *parts, **how)
 
 
 def table_by_id(name: str, *parts: Part) -> None:
@@ -123,6 +123,7 @@ table(
     sa.Column("type", sa.String(30), nullable=False),
     sa.Column("at", MOMENT, nullable=False),
     sa.Column("data", JSON, nullable=False),
+    sqlite_with_rowid=False,
 )
 table_by_id(
     "session_answers",
@@ -162,14 +163,20 @@ table_by_id(
     sa.Column("status_code", sa.Integer),
 )
 table(
+    "texts",
+    sa.Column("id", sa.String(16), primary_key=True),
+    sa.Column("data", sa.LargeBinary, nullable=False),
+)
+table(
     "audit_chain",
     sa.Column("session_id", sa.Uuid, primary_key=True),
     sa.Column("seq", sa.Integer, primary_key=True),
     sa.Column("kind", sa.String(30), nullable=False),
     sa.Column("row_id", sa.Uuid, nullable=False),
-    sa.Column("digest", sa.String(64), nullable=False),
-    sa.Column("previous_hash", sa.String(64), nullable=False),
-    sa.Column("hash", sa.String(64), nullable=False),
+    sa.Column("digest", sa.LargeBinary(32), nullable=False),
+    sa.Column("previous_hash", sa.LargeBinary(32), nullable=False),
+    sa.Column("hash", sa.LargeBinary(32), nullable=False),
+    sqlite_with_rowid=False,
 )
 table(
     "audit_heads",
