@@ -40,6 +40,9 @@ OF_VALUATIONS = ("close", "total_mv", "shares", "pe_ttm", "pb", "ps_ttm", "dv_ra
 TYPES = {"symbol": pl.String(), "trade_date": pl.Date(), "suspended": pl.Boolean()}
 """Of columns; all others are numbers."""
 
+TRADED = ("symbol", "trade_date", *PRICES, "volume", "amount")
+NO_BARS = pl.DataFrame(schema={name: TYPES.get(name, pl.Float64()) for name in TRADED})
+
 
 @dataclass(frozen=True)
 class BarsOfMany:
@@ -84,7 +87,7 @@ class Universe:
         """Of the last so many days."""
         parts = [await self._read_market(shares, days, as_of) for shares in _by_market(symbols).values()]
         return BarsOfMany(
-            traded=pl.concat([part.traded for part in parts]) if parts else pl.DataFrame(),
+            traded=pl.concat([NO_BARS, *(part.traded for part in parts)]),
             standings={symbol: standing for part in parts for symbol, standing in part.standings.items()},
             damaged=tuple(symbol for part in parts for symbol in part.damaged),
             one_by_one=tuple(name for part in parts for name in part.one_by_one),
@@ -124,10 +127,12 @@ class Universe:
             today = shares[0].local_date(as_of)
             wanted = Wanted(today - timedelta(days=days), today, as_of, OF_VALUATIONS)
             rows = await self._read(VALUATIONS, shares, wanted)
-            for (symbol,), own in rows.frame.group_by("symbol", maintain_order=True):
-                columns = {name: own[name].to_list() for name in ("trade_date", *OF_VALUATIONS)}
-                if not self._is_old(VALUATIONS, shares[0], columns["trade_date"][-1], as_of):
-                    found[str(symbol)] = columns
+            tables = await asyncio.to_thread(_cut_tables, rows.frame)
+            found |= {
+                symbol: table
+                for symbol, table in tables.items()
+                if not self._is_old(VALUATIONS, shares[0], table["trade_date"][-1], as_of)
+            }
         return found
 
     async def read_filed(
@@ -139,8 +144,9 @@ class Universe:
         dataset: Dataset[F] = BY_MODEL[kind]
         found: dict[str, list[F]] = {}
         for shares in _by_market(symbols).values():
-            for symbol, known in (await self._read_facts(dataset, shares, as_of)).items():
-                filed = pick_versions(dataset, known)
+            known = await self._read_facts(dataset, shares, as_of)
+            versions = await asyncio.to_thread(_pick_each, dataset, known)
+            for symbol, filed in versions.items():
                 if filed and not self._is_old(dataset, shares[0], getattr(filed[0], dataset.day), as_of):
                     found[symbol] = filed
         return found
@@ -163,12 +169,8 @@ class Universe:
                 for industry in industries
             }
             peers = await self._measure(shares[0], listed.values(), sight)
-            for share in shares:
-                if share.text in peers:
-                    company = by_symbol[share.text]
-                    mates = sorted(listed[company.industry].keys() - {share.text})
-                    others = tuple(peers[mate] for mate in mates)
-                    found[share.text] = find_places(company, peers[share.text], others, as_of)
+            chosen = [by_symbol[share.text] for share in shares if share.text in peers]
+            found |= await asyncio.to_thread(_place_each, chosen, listed, peers, as_of)
         return found
 
     async def _measure(
@@ -250,12 +252,32 @@ def _typed(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.cast({name: TYPES.get(name, pl.Float64()) for name in frame.columns})
 
 
+def _place_each(
+    companies: Iterable[Company],
+    listed: Mapping[str, Mapping[str, str]],
+    peers: Mapping[str, Peer],
+    as_of: datetime,
+) -> dict[str, CrossSection]:
+    """`listed` are by industry."""
+    found: dict[str, CrossSection] = {}
+    for company in companies:
+        mates = sorted(listed[company.industry].keys() - {company.symbol})
+        others = tuple(peers[mate] for mate in mates)
+        found[company.symbol] = find_places(company, peers[company.symbol], others, as_of)
+    return found
+
+
+def _pick_each(dataset: Dataset[F], known: Mapping[str, Sequence[F]]) -> dict[str, list[F]]:
+    return {symbol: pick_versions(dataset, facts) for symbol, facts in known.items()}
+
+
+def _cut_tables(frame: pl.DataFrame) -> dict[str, dict[str, list[Any]]]:
+    shares = frame.partition_by("symbol", as_dict=True, include_key=False)
+    return {str(symbol): table.to_dict(as_series=False) for (symbol,), table in shares.items()}
+
+
 def _adjust(frame: pl.DataFrame) -> pl.DataFrame:
     """As `MarketData.daily_bars` does."""
     factor = pl.col("adj_factor")
     by = factor / factor.last().over("symbol")
-    return (
-        frame.with_columns(pl.col(PRICES) * by)
-        .filter(~pl.col("suspended"))
-        .select("symbol", "trade_date", *PRICES, "volume", "amount")
-    )
+    return frame.with_columns(pl.col(PRICES) * by).filter(~pl.col("suspended")).select(TRADED)

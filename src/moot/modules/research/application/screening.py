@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from moot.modules.research.application.marking import Asked, Weights, find_leans
+from moot.modules.research.application.marking import Asked, Service, Weights, find_leans
 from moot.modules.research.application.scope import ManyBars, ManyFacts, Scope, Screener
 from moot.modules.research.application.technical_analyst import LOOKBACK_DAYS
 from moot.modules.research.domain.facts import SAY
@@ -38,35 +38,58 @@ class ScreenService:
         dimensions: Collection[str] = (),
     ) -> Screen:
         """`dimensions` are those to go by, as `technical.trend`; without them, all that the experts have."""
+        chosen = self._choose(experts, dimensions)
         shares, refused = _read_symbols(symbols)
         companies, unlisted = await self.facts.list_companies(shares, as_of=as_of)
         listed = [share for share in shares if share.text in companies]
         bars = await self.facts.read_bars(listed, LOOKBACK_DAYS, as_of=as_of)
         table = _Table(companies, bars, locale)
-        unranked = [table.refuse(symbol, error) for symbol, error in {**refused, **unlisted}.items()]
-        unranked += [
-            table.set_aside(share.text, why) for share in listed if (why := table.find_hindrance(share.text))
-        ]
-        aside = {share.symbol for share in unranked}
-        fit = {share.text: companies[share.text] for share in listed if share.text not in aside}
+        aside = [*table.refuse({**refused, **unlisted}), *table.list_hindered()]
+        gone = {share.symbol for share in aside}
+        fit = {share.text: companies[share.text] for share in listed if share.text not in gone}
         scope = Scope(self.facts, fit, bars.traded.filter(pl.col("symbol").is_in(list(fit))), as_of)
-        chosen = [screener for screener in self.screeners if screener.service.expert in experts]
-        rows = [await screener.measure(scope) for screener in chosen]
-        judged = sorted({symbol for found in rows for symbol in found})
-        unranked += [table.set_aside(symbol, "too_little") for symbol in fit.keys() - set(judged)]
-        asked = list(_ask(chosen, rows, judged, dimensions))
-        ranked = table.rank(judged, asked, find_leans(asked, self.weights)) if judged and asked else []
+        rows = [await screener.measure(scope) for screener, _ in chosen]
+        judged = sorted(set().union(*rows))
+        aside += [table.set_aside(symbol, "too_little") for symbol in fit.keys() - set(judged)]
+        asked = [
+            Asked(screener.service, rules, [found.get(symbol) for symbol in judged])
+            for (screener, rules), found in zip(chosen, rows, strict=True)
+        ]
+        ranked = table.rank(judged, asked, find_leans(asked, self.weights)) if judged else []
         return Screen(
             as_of=as_of,
             horizon=self.weights.horizon,
             weights=self.weights.version,
-            shares=(*ranked, *sorted(unranked, key=lambda share: share.symbol)),
+            shares=(*ranked, *sorted(aside, key=lambda share: share.symbol)),
             covered=tuple(each.name(rule.name) for each in asked for rule in each.rules),
-            left_out=tuple(
-                e for e in ExpertType if e in experts and e not in {s.service.expert for s in chosen}
-            ),
+            left_out=_leave_out(asked, experts, dimensions),
             notes=tuple(SAY("screen.one_by_one", source=name).in_locale(locale) for name in bars.one_by_one),
         )
+
+    def _choose(
+        self, experts: Collection[ExpertType], dimensions: Collection[str]
+    ) -> list[tuple[Screener, list[Rule]]]:
+        """Who is asked, and by which rules; refuses what leaves nobody."""
+        wanted = [screener for screener in self.screeners if screener.service.expert in experts]
+        chosen = [(each, _pick_rules(each.service, dimensions)) for each in wanted]
+        if not any(rules for _, rules in chosen):
+            raise InvalidInput(SAY("screen.nothing", known=[each.service.expert for each in self.screeners]))
+        return [(screener, rules) for screener, rules in chosen if rules]
+
+
+def _pick_rules(service: Service, dimensions: Collection[str]) -> list[Rule]:
+    named = ((rule, f"{service.expert.prefix}.{plain_name(rule.dimension)}") for rule in service.rules())
+    return [rule for rule, dimension in named if not dimensions or dimension in dimensions]
+
+
+def _leave_out(
+    asked: Sequence[Asked], experts: Collection[ExpertType], dimensions: Collection[str]
+) -> tuple[str, ...]:
+    heard = {each.service.expert for each in asked}
+    known = {each.name(dimension) for each in asked for dimension in each.dimensions}
+    if dimensions:
+        return tuple(dimension for dimension in dimensions if dimension not in known)
+    return tuple(expert for expert in ExpertType if expert in experts and expert not in heard)
 
 
 def _read_symbols(symbols: Sequence[str]) -> tuple[list[Symbol], dict[str, AppError]]:
@@ -82,40 +105,25 @@ def _read_symbols(symbols: Sequence[str]) -> tuple[list[Symbol], dict[str, AppEr
     return list(shares.values()), refused
 
 
-def _ask(
-    screeners: Sequence[Screener],
-    rows: Sequence[Mapping[str, Any]],
-    symbols: Sequence[str],
-    dimensions: Collection[str],
-) -> Iterator[Asked]:
-    for screener, found in zip(screeners, rows, strict=True):
-        prefix = screener.service.expert.prefix
-        rules = [
-            rule
-            for rule in screener.service.rules()
-            if not dimensions or f"{prefix}.{plain_name(rule.dimension)}" in dimensions
-        ]
-        if rules:
-            yield Asked(screener.service, rules, [found.get(symbol) for symbol in symbols])
-
-
 @dataclass(frozen=True)
 class _Table:
     companies: Mapping[str, Company]
     bars: ManyBars
     locale: Locale
 
-    def refuse(self, symbol: str, error: AppError) -> ScreenedShare:
-        return ScreenedShare(
-            symbol=symbol, name=symbol, status="not_listed", notes=(error.in_locale(self.locale),)
-        )
+    def refuse(self, errors: Mapping[str, AppError]) -> Iterator[ScreenedShare]:
+        for symbol, error in errors.items():
+            said = (error.in_locale(self.locale),)
+            yield ScreenedShare(symbol=symbol, name=symbol, status="not_listed", notes=said)
 
-    def find_hindrance(self, symbol: str) -> Status | None:
-        """What keeps a share from being ranked, whatever is asked."""
-        standing = self.bars.standings.get(symbol)
-        if standing is None:
-            return "damaged" if symbol in self.bars.damaged else "no_data"
-        return "too_old" if standing.too_old else "suspended" if standing.suspended else None
+    def list_hindered(self) -> Iterator[ScreenedShare]:
+        """Those that cannot be ranked, whatever is asked."""
+        for symbol in self.companies:
+            standing = self.bars.standings.get(symbol)
+            if standing is None:
+                yield self.set_aside(symbol, "damaged" if symbol in self.bars.damaged else "no_data")
+            elif standing.too_old or standing.suspended:
+                yield self.set_aside(symbol, "too_old" if standing.too_old else "suspended")
 
     def set_aside(self, symbol: str, why: Status) -> ScreenedShare:
         standing = self.bars.standings.get(symbol)

@@ -29,7 +29,8 @@ class ScreenedShare(BaseModel, frozen=True, allow_inf_nan=False):
 
 class Screen(BaseModel, frozen=True):
     """`shares` are in the order of their ranks, then those without one by symbol. `covered` are the rules asked,
-    `left_out` the experts that were wanted and that no screen can ask. `weights` is the version of the table.
+    `left_out` the experts, or the dimensions, that were wanted and that no screen can ask. `weights` is the version
+    of the table.
     """
 
     as_of: AwareDatetime

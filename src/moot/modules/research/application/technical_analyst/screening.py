@@ -1,5 +1,6 @@
 """The technical analyst of many shares: their bars in panels, a row of what its rules measure for each."""
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime
@@ -81,7 +82,7 @@ class TechnicalScreener:
 
     async def measure(self, scope: Scope) -> dict[str, Chart]:
         """Beside the indexes that the expert would put a share beside, or among its peers."""
-        charts = chart_many(scope.traded, self._measure)
+        charts = await asyncio.to_thread(chart_many, scope.traded, self._measure)
         for symbol, chart in charts.items():
             days = chart.days.tolist()
             indexes = await self._find_indexes(Symbol.parse(symbol), days, scope.as_of)

@@ -1,5 +1,6 @@
 """The valuation modeler of many shares: its own snapshot of each, taken from what was read of all at once."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -65,13 +66,17 @@ class ValuationScreener:
             await scope.read_filed(FinancialReport),
         )
         peers = await scope.find_cross_sections()
-        snapshots: dict[str, ValuationSnapshot] = {}
-        for share in scope.shares:
-            if share.text in valuations and share.text in reports:
-                days, filed = Days(valuations[share.text]), reports[share.text][:REPORTS_READ]
-                material = Tabled(days, filed, peers.get(share.text), await self._find_bond(share, scope))
-                snapshots[share.text] = valuation_snapshot(scope.open_case(share), material)
-        return snapshots
+        materials = {
+            share: Tabled(
+                Days(valuations[share.text]),
+                reports[share.text][:REPORTS_READ],
+                peers.get(share.text),
+                await self._find_bond(share, scope),
+            )
+            for share in scope.shares
+            if share.text in valuations and share.text in reports
+        }
+        return await asyncio.to_thread(_take_snapshots, scope, materials)
 
     async def _find_bond(self, share: Symbol, scope: Scope) -> MacroObservation | None:
         """Read once for all shares of a market."""
@@ -81,3 +86,10 @@ class ValuationScreener:
                 figures = await self._facts.macro(share, YIELD_DAYS, as_of=scope.as_of)
                 self._bonds[share.market] = find_bond(figures)
         return self._bonds[share.market]
+
+
+def _take_snapshots(scope: Scope, materials: Mapping[Symbol, Material]) -> dict[str, ValuationSnapshot]:
+    return {
+        share.text: valuation_snapshot(scope.open_case(share), material)
+        for share, material in materials.items()
+    }
