@@ -85,6 +85,7 @@ class Moot(Desk):
         self._trigger_source = trigger_source
         self._clock = clock or SystemClock()
         self._opened_later = AsyncExitStack()
+        self._queue: Engine | None = None
         self._worker: Worker | None = None
         secrets = [value.get_secret_value() for _, value in self.settings if isinstance(value, SecretStr)]
         REDACT.learn(*secrets)  # what the settings hold in confidence is written down nowhere
@@ -161,22 +162,23 @@ class Moot(Desk):
             llm_platform=self.llm_platform,
             clock=self._clock,
             settings=self.settings,
-            queue=self._queue,
+            queue=self._open_queue if self.trail else None,
             lease_clock=self.database.clock
             if self.database and isinstance(self._clock, SystemClock)
             else None,
         )
 
-    @cached_property
-    def _queue(self) -> Engine | None:
-        """None where nothing is stored: then nothing can wait."""
+    def _open_queue(self) -> Engine:
         from moot.modules.jobs.container import Engine
 
-        return Engine(self.trail) if self.trail else None
+        assert self.trail is not None
+        if self._queue is None:
+            self._queue = Engine(self.trail)
+        return self._queue
 
     def work(self) -> None:
         """Take sessions from the queue from now on, unless others are to."""
-        if self._worker is None and self._queue is not None and self.settings.worker:
+        if self._worker is None and self.trail is not None and self.settings.worker:
             self._worker = self.jobs.worker()
             self._worker.start()
 
@@ -223,7 +225,9 @@ class Moot(Desk):
         from moot.modules.jobs.container import JobsContainer
 
         near = self.market_data, self.coordinator, self.llm_platform
-        return JobsContainer(self.database, self._clock, *near, self._queue, self.settings)
+        return JobsContainer(
+            self.database, self._clock, *near, self._open_queue if self.trail else None, self.settings
+        )
 
     @cached_property
     def database_tool(self) -> DatabaseTool:
@@ -282,7 +286,7 @@ class Moot(Desk):
                 await getattr(self, part).close()
         if self.trail is not None:
             await self.trail.finish()
-        if "_queue" in vars(self) and self._queue is not None:
+        if self._queue is not None:
             await self._queue.close()
         if self.database is not None:
             await self.database.close()

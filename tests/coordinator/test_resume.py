@@ -164,7 +164,7 @@ class Process:
         self.sessions = self.queue.sessions = Sessions(
             engine,
             repository=self.repository,
-            queue=self.queue,
+            queue=lambda: self.queue,
             clock=clock,
             lease_seconds=60,
             policy=policy,

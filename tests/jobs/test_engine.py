@@ -49,7 +49,6 @@ async def ended(desk: Moot, session_id: UUID) -> str:
 
 
 async def jobs(desk: Moot) -> dict[str, str]:
-    assert desk.jobs.engine is not None
     await desk.jobs.engine.open()
     client = desk.jobs.engine._client
     assert client is not None
@@ -124,7 +123,7 @@ async def test_a_session_run_in_place_that_was_left_behind_gets_a_job(settings: 
     session_id = (await desk.start(**ASKED)).id
     repository = desk.coordinator._repository
     now = desk.coordinator.sessions._lease_clock.now()
-    assert desk.jobs.engine is not None and desk.jobs.engine._client is not None
+    assert desk.jobs.engine._client is not None
     await desk.jobs.engine._client.delete_workflow_async(str(session_id))
     await repository.acquire(session_id, "a process that died", now, now - timedelta(seconds=1))
     async with working(settings) as worker:
@@ -134,7 +133,6 @@ async def test_a_session_run_in_place_that_was_left_behind_gets_a_job(settings: 
 
 async def test_one_desk_of_a_process_has_the_worker(settings: Settings, desk: Moot) -> None:
     async with working(settings) as first, working(settings) as second:
-        assert first.jobs.engine is not None and second.jobs.engine is not None
         await first.jobs.engine.work(lambda _: asyncio.sleep(0), worker="first", at_once=1)
         with pytest.raises(Unavailable, match="another desk"):
             await second.jobs.engine.work(lambda _: asyncio.sleep(0), worker="second", at_once=1)

@@ -84,7 +84,7 @@ class CoordinatorContainer:
         llm_platform: LLMPlatformContainer,
         clock: Clock,
         settings: Settings,
-        queue: SessionQueue | None = None,
+        queue: Callable[[], SessionQueue] | None = None,
         lease_clock: Clock | None = None,
     ) -> None:
         llm, external = llm_platform.llm_call_logs(), llm_platform.external_call_logs()

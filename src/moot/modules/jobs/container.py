@@ -16,7 +16,7 @@ from moot.shared.domain.errors import Unavailable
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
     from moot.modules.coordinator.container import CoordinatorContainer
     from moot.modules.jobs.application.delivery import DeliveryService
@@ -47,18 +47,24 @@ class JobsContainer:
         market: MarketDataContainer,
         coordinator: CoordinatorContainer,
         llm_platform: LLMPlatformContainer,
-        engine: Engine | None,
+        engine: Callable[[], Engine] | None,
         settings: Settings,
     ) -> None:
-        self._database, self._clock, self.engine, self._settings = database, clock, engine, settings
+        self._database, self._clock, self._settings = database, clock, settings
+        self._open_engine = engine
         self._market, self._coordinator, self._llm_platform = market, coordinator, llm_platform
 
+    @property
+    def engine(self) -> Engine:
+        """Raises `Unavailable` where nothing is stored: then nothing can wait."""
+        if self._open_engine is None:
+            raise Unavailable(SAY("nothing_stored"), code="PERSISTENCE_OFF")
+        return self._open_engine()
+
     def worker(self, *, name: str | None = None, at_once: int | None = None) -> Worker:
-        """One that takes sessions from the desk's queue. Raises `Unavailable` where there is none."""
+        """One that takes sessions from the desk's queue."""
         from moot.modules.jobs.application.worker import Worker
 
-        if self.engine is None:
-            raise Unavailable(SAY("nothing_stored"), code="PERSISTENCE_OFF")
         return Worker(
             self.engine,
             self._coordinator.sessions,

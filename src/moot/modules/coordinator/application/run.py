@@ -12,6 +12,7 @@ from uuid import UUID, uuid4
 import structlog
 
 from moot.modules.coordinator.application.results import copy_reused, request_of, tally_of
+from moot.modules.coordinator.application.session_queue import BATCH
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest, ResearchResult, view_of
 from moot.modules.coordinator.domain.exceptions import (
     ApprovalNeeded,
@@ -88,6 +89,7 @@ class Run:
             experts=tuple(self.request.panel),
             max_cost=session.max_cost,
             caller=session.requested_by or "",
+            priority="batch" if session.trigger_source == BATCH else "interactive",
             began_at=session.created_at,
             answers="live" if self.recorded is None else "resume",
             analyst="rubric" if session.contest else None,

@@ -5,6 +5,9 @@ from uuid import UUID
 
 from moot.modules.coordinator.domain.ports.research_session_repository import refuse
 
+BATCH = "batch"
+"""The `trigger_source` of what a batch has started: it leaves room for what somebody waits for."""
+
 
 class SessionQueue:
     """What is stored as `queued` from the time it is open stands in it. As it is here there is none, as nothing is

@@ -6,6 +6,7 @@ Of those somebody waits for it takes on so many at once, so many that wait, and 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from functools import cached_property
 from typing import Any
 from uuid import UUID
 
@@ -57,7 +58,7 @@ class Sessions:
         orchestrator: IResearchOrchestrationPort,
         *,
         repository: IResearchSessionRepository | None = None,
-        queue: SessionQueue | None = None,
+        queue: Callable[[], SessionQueue] | None = None,
         clock: Clock | None = None,
         lease_clock: Clock | None = None,
         currency: str = "",
@@ -67,7 +68,7 @@ class Sessions:
         policy: NodePolicy | None = None,
     ) -> None:
         self._orchestrator, self._currency = orchestrator, currency
-        self._repository, self._queue = repository or IResearchSessionRepository(), queue or SessionQueue()
+        self._repository, self._open_queue = repository or IResearchSessionRepository(), queue
         self._clock, self._policy = clock or SystemClock(), policy or NodePolicy()
         self._lease_clock, self._lease_seconds = lease_clock or self._clock, lease_seconds
         held = LeaseHolder(self._repository, self._lease_clock, lease_seconds)
@@ -80,6 +81,11 @@ class Sessions:
         self._at_once, self._most = at_once, at_once + waiting
         self._inside = 0
         self._closed = asyncio.Event()
+
+    @cached_property
+    def _queue(self) -> SessionQueue:
+        """For those who have something to wait in it."""
+        return self._open_queue() if self._open_queue else SessionQueue()
 
     async def answer(
         self, request: ResearchRequest, key: IdempotencyKey | None = None, *, watch: Watch | None = None

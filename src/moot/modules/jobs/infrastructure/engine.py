@@ -13,29 +13,27 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, contextmanager
 from functools import partial
 from time import sleep
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 from uuid import UUID
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import OperationalError
 
-from moot.modules.coordinator.application.session_queue import SessionQueue
+from moot.modules.coordinator.application.session_queue import BATCH, SessionQueue
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.texts import SAY
+from moot.shared.domain.turns import Priority
 from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.transactions import store_errors
 
 if TYPE_CHECKING:
     from dbos import DBOSClient, EnqueueOptions
 
-Haste = Literal["interactive", "batch"]
 NAME = "moot"
 VERSION = "journal-1"
 """Of what a worker must understand to go on with a session: changed with the format of the journal, and only then."""
-QUEUES: dict[Haste, str] = {"interactive": "sessions", "batch": "batch"}
+QUEUES: dict[Priority, str] = {"interactive": "sessions", "batch": "batch"}
 WORKFLOW = "session"
-BATCH = "batch"
-"""What a session says that was started by one."""
 POLLING = 0.25
 MIGRATIONS = 5
 LEEWAY = 15
@@ -90,8 +88,8 @@ class Engine(SessionQueue):
         assert self._client is not None
         for row in sessions:
             if row["status"] == "queued":
-                haste: Haste = "batch" if row["trigger_source"] == BATCH else "interactive"
-                self._client.enqueue_in_transaction(db, _job(row["id"], haste), str(row["id"]))
+                priority: Priority = "batch" if row["trigger_source"] == BATCH else "interactive"
+                self._client.enqueue_in_transaction(db, _job(row["id"], priority), str(row["id"]))
 
     async def put_back(self, session_ids: Collection[UUID]) -> None:
         if not session_ids:
@@ -168,8 +166,8 @@ class Engine(SessionQueue):
         """A batch never has all places of a worker: one is kept for what somebody waits for."""
         from dbos import DBOS  # noqa: PLC0415
 
-        for haste, queue in QUEUES.items():
-            most = at_once if haste == "interactive" else max(1, at_once - 1)
+        for priority, queue in QUEUES.items():
+            most = at_once if priority == "interactive" else max(1, at_once - 1)
             await DBOS.register_queue_async(
                 queue,
                 worker_concurrency=most,
@@ -195,10 +193,10 @@ class Engine(SessionQueue):
             self._client = None
 
 
-def _job(session_id: UUID, haste: Haste) -> EnqueueOptions:
+def _job(session_id: UUID, priority: Priority) -> EnqueueOptions:
     return {
         "workflow_name": WORKFLOW,
-        "queue_name": QUEUES[haste],
+        "queue_name": QUEUES[priority],
         "workflow_id": str(session_id),
         "app_version": VERSION,
     }

@@ -157,7 +157,7 @@ class MarketData:
 
     async def _choose_indexes(self, symbol: Symbol, bars: Batch[Any], start: date, end: date) -> Batch[Any]:
         """Those of the market and of the company's industry: which others are kept depends on who asked before."""
-        source, industry = self._provider(symbol), ""
+        source, industry = self.source_of(symbol), ""
         with suppress(Unavailable):  # what cannot be had of an industry leaves the market
             company = await self.directory.listed(symbol)
             industry = company.industry if company else ""
