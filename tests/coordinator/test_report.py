@@ -272,6 +272,13 @@ class TestTheRest:
         assert "2026-06-30 (same day)" in line
 
 
+def test_of_several_failures_what_is_to_be_done_is_told_once_and_none_is_left_without_a_word() -> None:
+    told, hint = Told({}), "Set a token, or import files of your own."
+    assert told.again(f"The daily bars could not be fetched. {hint}").endswith(hint)
+    assert told.again(f"The reports could not be fetched. {hint}") == "The reports could not be fetched."
+    assert told.again(f"The reports could not be fetched. {hint}").endswith(hint), "all of it was told before"
+
+
 @pytest.mark.parametrize(
     ("value", "unit", "english", "chinese"),
     [

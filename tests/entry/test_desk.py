@@ -1,7 +1,7 @@
 """The desk as an SDK, on both databases, with everything real."""
 
 import asyncio
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
 import pytest
@@ -66,7 +66,7 @@ async def test_nothing_known_later_than_as_of_is_used(desk):
     result = await desk.research("900001.DEMO", as_of="2023-05-15")
     facts = [fact for item in result.expert_results.values() for fact in item.data["evidence"]]
     assert facts
-    assert max(fact["as_of"] for fact in facts) <= result.as_of.isoformat()
+    assert max(datetime.fromisoformat(fact["as_of"]) for fact in facts) <= result.as_of
 
 
 @pytest.mark.parametrize("experts", [[], ["wizard"]])
