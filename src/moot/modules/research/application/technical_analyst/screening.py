@@ -18,8 +18,7 @@ from moot.modules.research.application.technical_analyst import (
     TechnicalAnalystService,
     read_indexes,
 )
-from moot.modules.research.application.technical_analyst.derived import Derived
-from moot.modules.research.application.technical_analyst.relative_strength import stand_among, stand_beside
+from moot.modules.research.application.technical_analyst.derived import Derived, stand_among, stand_beside
 from moot.modules.research.domain.facts import MarketFacts
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.facts import IndexBar
