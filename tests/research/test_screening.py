@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from pydantic import BaseModel
 
 from moot.modules.debate.domain.weighing import Weighing
 from moot.modules.market_data.application.market_data import MarketData
+from moot.modules.market_data.application.sync import SyncedSource, SyncService
 from moot.modules.market_data.domain.facts import (
     BARS,
     COMPANIES,
@@ -35,6 +37,7 @@ from moot.shared.domain.errors import AppError, InvalidInput
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.facts import DailyBar, FinancialReport, IndexBar, Statement
 from moot.shared.domain.symbol import Market, Symbol
+from tests.fakes.clock import FixedClock
 from tests.fakes.market_data import (
     FakeMarketDataProvider,
     a_bar,
@@ -317,3 +320,24 @@ async def test_where_nobody_is_listed_nobody_is_ranked() -> None:
     screen = await screen_all(research_on(FakeMarketDataProvider()), [code(1)])
     assert [share.status for share in screen.shares] == ["not_listed"]
     assert screen.covered
+
+
+@dataclass
+class AskedOutside(FakeMarketDataProvider):
+    """Remembers the shares that somebody asked it for."""
+
+    shares: set[str] = field(default_factory=set)
+
+    async def read(self, dataset: Dataset[Any], subject: str, *days: date) -> Any:
+        self.shares |= {subject} if dataset.by_symbol else set()
+        return await super().read(dataset, subject, *days)
+
+
+async def test_what_is_kept_is_enough_and_nothing_is_fetched_for_a_share(tmp_path: Path) -> None:
+    market = a_market(random.Random(8), shares=4)
+    kept, outside = lake_of(market, tmp_path), AskedOutside(**vars(market))
+    sync = SyncService(kept, {Market.CN: {"fake": outside}}, FixedClock(AS_OF))
+    (tmp_path / "bars" / f"{code(0)}.parquet").unlink()
+    screen = await screen_all(research_on(SyncedSource(kept, sync, Market.CN)), [code(n) for n in range(4)])
+    assert {share.symbol: share.status for share in screen.shares if not share.rank} == {code(0): "no_data"}
+    assert outside.shares == set()

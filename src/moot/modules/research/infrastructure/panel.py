@@ -109,14 +109,17 @@ def rsi(close: Series, period: int = 14) -> list[float | None]:
 def find_macd(close: Series) -> tuple[Column, Column]:
     """DIF and DEA on the last day."""
     dif = smooth(close, 12, seed=close[:, :1]) - smooth(close, 26, seed=close[:, :1])
-    return dif[:, -1], smooth(dif, 9, seed=dif[:, :1])[:, -1]
+    return dif[:, -1], np.array([talib.EMA(row, 9)[-1] for row in _begin_from(dif[:, :1], dif, 9)])
 
 
 def smooth(values: Series, period: int, seed: Series | float) -> Series:
     """An exponential average that starts from `seed`: TA-Lib starts from the mean of its first `period` values."""
-    begin = np.broadcast_to(seed, (len(values), period))
-    started = [talib.EMA(row, period) for row in np.concatenate([begin, values], axis=1)]
+    started = [talib.EMA(row, period) for row in _begin_from(seed, values, period)]
     return np.array(started)[:, period:]
+
+
+def _begin_from(seed: Series | float, values: Series, period: int) -> Series:
+    return np.concatenate([np.broadcast_to(seed, (len(values), period)), values], axis=1)
 
 
 def move_obv(p: Prices) -> Column:
@@ -188,9 +191,9 @@ def _levels(p: Prices, atr: list[Any], most: int) -> Columns:
 def _find_turns(values: Series, extreme: np.ufunc) -> NDArray[np.bool_]:
     """Which days but the first and last few are the extreme of those around them."""
     days = values.shape[1] - 2 * SWING_REACH
-    around = values[:, :days]
+    around = values[:, :days].copy()
     for step in range(1, 2 * SWING_REACH + 1):
-        around = extreme(around, values[:, step : step + days])
+        extreme(around, values[:, step : step + days], out=around)
     turned: NDArray[np.bool_] = around == values[:, SWING_REACH:-SWING_REACH]
     return turned
 
@@ -256,8 +259,8 @@ def _find_patterns(p: Prices) -> list[dict[Pattern, list[int]]]:
 def _find_crosses(close: Series) -> tuple[Column, Column]:
     """Whether the 5-day average went above (+1) or below (−1) the 20-day one in the last three days, and where."""
     recent = close[:, -(20 + CROSS_WITHIN) :]
-    gaps = [(talib.SMA(row, 5) - talib.SMA(row, 20))[-1 - CROSS_WITHIN :] for row in recent]
-    above = np.array(gaps) > 0
+    fast, slow = (np.array([talib.SMA(row, days) for row in recent]) for days in (5, 20))
+    above = (fast - slow)[:, -1 - CROSS_WITHIN :] > 0
     turned = above[:, :0:-1] != above[:, -2::-1]
     crossed = above[:, -1].astype(int) - above[:, 0]
     return crossed, close.shape[1] - 1 - turned.argmax(axis=1)

@@ -9,8 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel
 
 from moot.modules.research.application.expert_service import Answer, ExpertService, refuse_answer
-from moot.modules.research.application.technical_analyst.derived import Derived
-from moot.modules.research.application.technical_analyst.relative_strength import stand_among, stand_beside
+from moot.modules.research.application.technical_analyst.derived import Derived, stand_among, stand_beside
 from moot.modules.research.domain.evidence import Confidence, ExpertResult, Snapshot, cite, evidence_of
 from moot.modules.research.domain.facts import COMMON, Case, MarketFacts
 from moot.modules.research.domain.rubric import Scorecard, Voice

@@ -18,8 +18,7 @@ from moot.modules.research.application.technical_analyst import (
     TechnicalAnalystService,
     read_indexes,
 )
-from moot.modules.research.application.technical_analyst.derived import Derived
-from moot.modules.research.application.technical_analyst.relative_strength import stand_among, stand_beside
+from moot.modules.research.application.technical_analyst.derived import Derived, stand_among, stand_beside
 from moot.modules.research.domain.facts import MarketFacts
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.facts import IndexBar
@@ -30,6 +29,9 @@ AT_ONCE = 200
 """Shares in a panel: so many of them fit into the processor's cache."""
 LONGEST_WINDOW = 61
 """Days that returns are compared over, and the one they begin from."""
+
+UNREAD = {"calculated_support_levels", "calculated_resistance_levels", "pattern_days"}
+"""What no rule goes by."""
 
 Measure = Callable[..., Mapping[str, Sequence[Any]]]
 """Takes `SERIES` of shares with equally many bars, a row a share; gives columns, a value a share."""
@@ -50,7 +52,7 @@ def chart_many(traded: pl.DataFrame, measure: Measure) -> dict[str, Chart]:
     charts: dict[str, Chart] = {}
     days = traded["trade_date"].to_numpy()
     for symbols, places, panel in _cut_panels(traded):
-        columns = measure(*panel)
+        columns = {name: column for name, column in measure(*panel).items() if name not in UNREAD}
         for symbol, place, values in zip(symbols, places, zip(*columns.values(), strict=True), strict=True):
             chart = charts[symbol] = Chart(**dict(zip(columns, values, strict=True)))
             chart.days = days[place[0] : place[-1] + 1][-LONGEST_WINDOW:]
