@@ -453,7 +453,7 @@ class TestOwnersThatDied:
         for session in (*suspects, fresh):
             await process.repository.save_session(session)
         for session in suspects:
-            await died_of_it(database, session.id, SUSPICIOUS)
+            await died_of_it(database, session.id, SUSPICIOUS, lease_token=SUSPICIOUS)
         doomed = Process(database, hours, StoppingResearch({TECHNICAL: stop}, {}))
         resuming = [
             asyncio.create_task(doomed.sessions.resume(session.id, WORKSPACE))
@@ -472,10 +472,10 @@ class TestOwnersThatDied:
         assert {result.verdict_status for result in await asyncio.gather(*ended)} == {"judged"}
 
 
-async def died_of_it(database: Database, session_id: UUID, times: int) -> None:
+async def died_of_it(database: Database, session_id: UUID, times: int, **more: int) -> None:
     async with database.session() as db, db.begin():
         mine = update(ResearchSessionRow).where(ResearchSessionRow.id == session_id)
-        await db.execute(mine.values(begun=times))
+        await db.execute(mine.values(begun=times, **more))
 
 
 class TestResuming:

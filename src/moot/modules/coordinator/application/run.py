@@ -202,17 +202,21 @@ class Journal:
         return run
 
     async def reopen(self, run: Run, lease: Lease) -> None:
-        """Make `run` that of its session as the record leaves it; calls that nobody has completed are closed."""
+        """Make `run` that of its session as the record leaves it; calls that nobody has completed are closed.
+
+        The first owner of one that reuses nothing finds nothing there, and runs it like any other.
+        """
         session = await self.repository.require_session(run.session_id, None)
         nodes = await self.repository.get_node_executions_by_session(session.id)
         told = await self.repository.events_after(session.id, 0)
-        await self.repository.close_calls(session.id)
-        calls = await self.repository.calls(session.id, "models", include_text=False)
+        calls: list[dict[str, Any]] = []
+        if nodes or lease.token > 1:
+            await self.repository.close_calls(session.id)
+            calls = await self.repository.calls(session.id, "models", include_text=False)
+            run.recorded, run.tally = {node.node_type: node for node in nodes}, tally_of(calls)
         run.session = session.model_copy(update={"status": "running"})
         run.request = request_of(session, nodes)
         run.lease_token = lease.token
-        run.recorded = {node.node_type: node for node in nodes}
-        run.tally = tally_of(calls)
         run.told = told[-1].seq if told else 0
         run.tell(told)
         run.note("session", **tell_start(run.session, resumed=bool(nodes or calls)))

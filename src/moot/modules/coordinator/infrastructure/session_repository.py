@@ -8,7 +8,7 @@ from uuid import UUID
 from weakref import WeakValueDictionary
 
 import structlog
-from sqlalchemy import ColumnElement, Row, Select, and_, bindparam, func, select, type_coerce
+from sqlalchemy import ColumnElement, Row, Select, and_, bindparam, case, func, select, type_coerce
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import aliased
 
@@ -106,7 +106,7 @@ class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
             ROW,
             to_do=TO_DO,
             cancel_requested=ROW.cancel_requested,
-            taking={"status": "running"},
+            taking={"status": "running", "begun": case((ROW.lease_token == 0, 1), else_=ROW.begun)},
             leaving={"begun": 0},
         )
         self._trail = trail

@@ -1,0 +1,187 @@
+"""What the engine adds to a session, what a second worker brings, and how pages answer while sessions run."""
+
+import asyncio
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from uuid import UUID
+
+import httpx
+from tests.entry.serving import calling, free_port
+from tests.postgres import running_postgres
+
+from bench.desk import QUESTION, StubDesk, stub_desk
+from bench.line import Line
+from moot.modules.jobs.application.worker import Worker
+from moot.modules.jobs.container import Engine
+from moot.shared.infrastructure.audit_trail import AuditTrail
+from moot.shared.infrastructure.database import Database
+
+JOBS, PLACES, ROUNDS = 40, 8, 3
+OVERHEAD = {"SQLite": 12.0, "PostgreSQL": 25.0}
+"""Milliseconds of CPU a session may take more because it stood in the queue."""
+LATENCY = 0.25
+LATENCY_BOUND = 96
+RUNNING = 4
+LOOKS = 60
+P95 = 200.0
+"""Milliseconds within which 95 of 100 pages are there while sessions run."""
+RESEARCH = "/api/v1/coordinator/research"
+
+
+@asynccontextmanager
+async def a_desk(url: str, latency: float) -> AsyncIterator[tuple[StubDesk, Engine]]:
+    database = Database(url)
+    await database.upgrade()
+    await database.prepare()
+    trail = AuditTrail(database)
+    engine = Engine(trail)
+    try:
+        yield stub_desk(latency, trail, lambda: engine), engine
+    finally:
+        await trail.finish()
+        await engine.close()
+        await database.close()
+
+
+async def begin(desk: StubDesk, count: int) -> list[UUID]:
+    return [(await desk.service.start(QUESTION)).id for _ in range(count)]
+
+
+async def wait_for(desk: StubDesk, sessions: Sequence[UUID]) -> None:
+    for session_id in sessions:
+        while not (await desk.sessions._repository.require_session(session_id, None)).ended:
+            await asyncio.sleep(0.2)
+
+
+async def overhead(name: str, url: str) -> Line:
+    """CPU of a session that is put into the queue and run by a worker, against one that is run where it was asked for;
+    what a worker takes while it waits is measured alone, and no part of it."""
+    async with a_desk(url, 0.0) as (desk, engine):
+        await asyncio.gather(*(desk.service.execute(QUESTION) for _ in range(JOBS)))  # warm
+        worker = Worker(engine, desk.sessions, name="bench", at_once=PLACES, lease_seconds=60)
+        worker.start()
+        await wait_for(desk, await begin(desk, PLACES))
+        idle = await _idle()
+        took, alone = [], []
+        for _ in range(ROUNDS):
+            began, at = time.process_time(), time.perf_counter()
+            await wait_for(desk, await begin(desk, JOBS))
+            took.append((time.process_time() - began - idle * (time.perf_counter() - at)) / JOBS)
+            began = time.process_time()
+            for _ in range(JOBS // PLACES):
+                await asyncio.gather(*(desk.service.execute(QUESTION) for _ in range(PLACES)))
+            alone.append((time.process_time() - began) / (JOBS // PLACES * PLACES))
+        await worker.stop()
+    queued, placed = statistics.median(took), statistics.median(alone)
+    more = 1e3 * (queued - placed)
+    detail = f"{1e3 * queued:.1f} ms against {1e3 * placed:.1f}; a worker that waits takes {100 * idle:.1f} % of a CPU"
+    return Line(f"CPU of a queued session beyond its own, {name}, ms", more, OVERHEAD[name], detail)
+
+
+async def _idle(seconds: float = 4.0) -> float:
+    began = time.process_time()
+    await asyncio.sleep(seconds)
+    return (time.process_time() - began) / seconds
+
+
+async def two_workers(url: str) -> Line:
+    """Sessions a second of which nearly all is waiting: two workers against one, places fixed."""
+    rates = []
+    async with a_desk(url, LATENCY) as (desk, _):
+        for count in (1, 2):
+            workers = [_spawn_worker(url) for _ in range(count)]
+            await wait_for(desk, await begin(desk, PLACES * count))  # until all of them work
+            queued, at = await begin(desk, LATENCY_BOUND), time.perf_counter()
+            await wait_for(desk, queued)
+            rates.append(LATENCY_BOUND / (time.perf_counter() - at))
+            for process in workers:
+                process.terminate()
+            for process in workers:
+                process.wait(60)
+    detail = f"{rates[0]:.1f} and {rates[1]:.1f} sessions a second, {PLACES} places each, {LATENCY} s a turn"
+    return Line("1.8 x one worker / two", 1.8 * rates[0] / rates[1], 1.0, detail)
+
+
+def _spawn_worker(url: str) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen([sys.executable, "-m", "bench.engine", url])
+
+
+async def work(url: str) -> None:
+    """A worker of stubs, until it is told to stop."""
+    async with a_desk(url, LATENCY) as (desk, engine):
+        worker = Worker(engine, desk.sessions, name=f"bench-{os.getpid()}", at_once=PLACES, lease_seconds=60)
+        worker.start()
+        stop = asyncio.Event()
+        asyncio.get_running_loop().add_signal_handler(15, stop.set)
+        await stop.wait()
+        await worker.stop()
+
+
+async def pages() -> Line:
+    """Session detail and report of `moot serve`, while four sessions of the demo market run in its worker."""
+    with tempfile.TemporaryDirectory() as home:
+        port = free_port()
+        env = os.environ | {
+            "MOOT_HOME": home,
+            "MOOT_LOG_LEVEL": "error",
+            "MOOT_WORKER_SESSIONS": str(RUNNING),
+        }
+        env.pop("MOOT_WORKER", None)
+        command = [sys.executable, "-m", "moot", "serve", "--port", str(port)]
+        with subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL) as server:  # noqa: ASYNC220
+            try:
+                times = await _look(port)
+            finally:
+                server.terminate()
+    p95 = sorted(times)[int(0.95 * len(times))]
+    detail = f"median {statistics.median(times):.0f} ms, p95 {p95:.0f} of {len(times)}"
+    return Line("detail and report while four sessions run, p95, ms", p95, P95, detail)
+
+
+async def _look(port: int) -> list[float]:
+    asked = {**QUESTION, "mode": "async"}
+    times: list[float] = []
+    async with calling(port) as http:
+        while True:
+            try:
+                (await http.get("/readyz")).raise_for_status()
+                break
+            except httpx.HTTPError:  # not there yet
+                await asyncio.sleep(0.1)
+        done = (await http.post(RESEARCH, json=QUESTION)).json()["session_id"]
+        for n in range(LOOKS):
+            page = await http.get(f"{RESEARCH}/sessions", params={"status": "queued", "page_size": 1})
+            for _ in range(RUNNING + 4 - page.json()["total"]):  # always some that wait
+                await http.post(RESEARCH, json={**asked, "symbol": f"9000{1 + n % 6:02}.DEMO"})
+            for place in ("", "/report"):
+                at = time.perf_counter()
+                (await http.get(f"{RESEARCH}/sessions/{done}{place}")).raise_for_status()
+                times.append(1e3 * (time.perf_counter() - at))
+            await asyncio.sleep(0.05)
+    return times
+
+
+async def lines() -> list[Line]:
+    with tempfile.TemporaryDirectory() as folder, running_postgres() as postgres:
+        sqlite = f"sqlite:///{Path(folder) / 'bench.db'}"
+        return [
+            await overhead("SQLite", sqlite),
+            await overhead("PostgreSQL", await postgres.create(migrated=False)),
+            await two_workers(await postgres.create(migrated=False)),
+            await pages(),
+        ]
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        asyncio.run(work(sys.argv[1]))
+    else:
+        print(json.dumps([line._asdict() for line in asyncio.run(lines())], indent=1))
