@@ -4,17 +4,18 @@ import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-import asyncpg
+import psycopg
 from tests.fakes.careful_model import careful
 from tests.fakes.llm_server import running_llm_server
 from tests.postgres import running_postgres
 
 from bench.line import Line
 from moot.desk import Moot
+from moot.shared.domain.messages import Locale
 from moot.shared.infrastructure.settings import Settings
 
 SYMBOLS = [f"90000{n}.DEMO" for n in range(1, 7)]
-LOCALES = ("zh-CN", "en-US")
+LOCALES: tuple[Locale, ...] = ("zh-CN", "en-US")
 CALLS = 9
 BUDGET = 80.0
 ON_POSTGRES = """SELECT sum(pg_total_relation_size(oid)) FROM pg_class
@@ -68,9 +69,9 @@ async def file_size(desk: Moot) -> int:
 
 async def tables_size(desk: Moot) -> int:
     assert desk.database is not None
-    connection = await asyncpg.connect(desk.database.safe_url.replace("+asyncpg", ""))
-    try:
+    url = desk.database.safe_url.replace("+asyncpg", "")
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
         await connection.execute("VACUUM FULL")
-        return int(await connection.fetchval(ON_POSTGRES))
-    finally:
-        await connection.close()
+        found = await (await connection.execute(ON_POSTGRES)).fetchone()
+    assert found is not None
+    return int(found[0])
