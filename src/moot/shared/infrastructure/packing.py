@@ -126,9 +126,9 @@ def _cells_of(table: type[Base]) -> Select[Any]:
 
 
 def _store(db: Connection, texts: dict[str, bytes]) -> None:
-    """One that is there already is the same."""
+    """One that is there already is the same. In one order, so that no two wait for each other."""
     there = set(db.scalars(select(TextRow.id).where(TextRow.id.in_(texts))))
-    rows = [{"id": name, "data": squeeze(text)} for name, text in texts.items() if name not in there]
+    rows = [{"id": name, "data": squeeze(text)} for name, text in sorted(texts.items()) if name not in there]
     if rows:
         upsert(db, TextRow, rows, fixed=["data"])
 
