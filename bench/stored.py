@@ -4,7 +4,7 @@ import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-import asyncpg  # type: ignore[import-untyped]
+import psycopg
 from tests.fakes.careful_model import careful
 from tests.fakes.llm_server import running_llm_server
 from tests.postgres import running_postgres
@@ -69,9 +69,9 @@ async def file_size(desk: Moot) -> int:
 
 async def tables_size(desk: Moot) -> int:
     assert desk.database is not None
-    connection = await asyncpg.connect(desk.database.safe_url.replace("+asyncpg", ""))
-    try:
+    url = desk.database.safe_url.replace("+asyncpg", "")
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
         await connection.execute("VACUUM FULL")
-        return int(await connection.fetchval(ON_POSTGRES))
-    finally:
-        await connection.close()
+        found = await (await connection.execute(ON_POSTGRES)).fetchone()
+    assert found is not None
+    return int(found[0])

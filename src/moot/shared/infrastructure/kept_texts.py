@@ -130,7 +130,7 @@ class KeptJson(KeptText):
         value = json.loads(text)
         if isinstance(value, dict) and KEY in value:
             value = _unwrap(value)
-        return {**place.beside, **value} if place and place.beside else value
+        return {**value, **place.beside} if place and place.beside else value
 
     def find(self, found: bytes) -> tuple[Place | None, bytes]:
         text, sign, data = found.partition(SIGN.encode())

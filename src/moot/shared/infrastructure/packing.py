@@ -7,13 +7,29 @@ were added or have gone.
 
 from base64 import urlsafe_b64encode
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache, reduce
 from hashlib import blake2b
 from itertools import groupby
+from operator import add
 from typing import Any, NamedTuple, cast
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, Table, Text, delete, func, select, type_coerce, update
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    LargeBinary,
+    Select,
+    Table,
+    Text,
+    bindparam,
+    delete,
+    func,
+    select,
+    type_coerce,
+    update,
+)
 from sqlalchemy import cast as sql_cast
 from sqlalchemy.types import NullType
 
@@ -24,6 +40,11 @@ from moot.shared.infrastructure.transactions import upsert, write_rows
 Tables = Collection[type[Base]]
 LEAST_SESSION = 20_000
 """Of all texts of a session that is worth the work."""
+# SQLite counts through a text to know its length.
+SIZES: dict[str, Callable[[Column[Any]], ColumnElement[int]]] = {
+    "sqlite": lambda cell: func.length(sql_cast(cell, LargeBinary)),
+    "postgresql": lambda cell: func.octet_length(sql_cast(cell, Text)),
+}
 
 
 class Cell(NamedTuple):
@@ -42,15 +63,21 @@ def find_heavy(db: Connection, tables: Tables, sessions: Collection[UUID]) -> li
     """Those of the sessions that are worth packing."""
     weights: Counter[UUID] = Counter()
     for table in tables:
-        kept = [column for column in _kept(table) if not cast(KeptText, column.type).once]
-        if kept:
-            sizes = [func.coalesce(func.length(sql_cast(column, Text)), 0) for column in kept]
-            size = func.sum(sum(sizes[1:], sizes[0]))
-            owner = _owner(table)
-            weights.update(
-                dict(db.execute(select(owner, size).where(owner.in_(sessions)).group_by(owner)).all())
-            )
+        weighed = _weigh(table, db.dialect.name)
+        if weighed is not None:
+            weights.update(dict(db.execute(weighed, {"of": list(sessions)}).all()))
     return [session_id for session_id, weight in weights.items() if weight >= LEAST_SESSION]
+
+
+@cache
+def _weigh(table: type[Base], dialect: str) -> Select[UUID, int] | None:
+    """The bytes of each session's long values, of those that are kept with it."""
+    measure, owner = SIZES[dialect], _owner(table)
+    sizes = [func.coalesce(measure(column), 0) for column, kept in _kept(table) if not kept.once]
+    if not sizes:
+        return None
+    mine = owner.in_(bindparam("of", expanding=True))
+    return select(owner, func.sum(reduce(add, sizes))).where(mine).group_by(owner)
 
 
 def pack(db: Connection, tables: Tables, session_id: UUID, *, anew: bool = False) -> None:
@@ -83,22 +110,25 @@ def _lay_out(name: str, cells: Iterable[Cell]) -> list[Cell]:
 
 
 def _read_cells(db: Connection, table: type[Base], session_id: UUID) -> Iterator[Cell]:
-    columns = _kept(table)
-    cells = (type_coerce(column.type.column_expression(column), NullType()) for column in columns)
-    rows = cast(Table, table.__table__)
-    for row_id, *found in db.execute(select(rows.c.id, *cells).where(_owner(table) == session_id)):
-        for column, value in zip(columns, found, strict=True):
-            kept = cast(KeptText, column.type)
+    for row_id, *found in db.execute(_cells_of(table), {"of": session_id}):
+        for (column, kept), value in zip(_kept(table), found, strict=True):
             place, text = kept.find(as_bytes(value or b""))
             beside, long = (place.beside, text) if place else kept.divide(text)
             if len(long) >= LEAST_TEXT:
                 yield Cell(table, row_id, column.name, kept.once, place, beside, long)
 
 
+@cache
+def _cells_of(table: type[Base]) -> Select[Any]:
+    """As they are written, with what is found for them."""
+    cells = (type_coerce(kept.column_expression(column), NullType()) for column, kept in _kept(table))
+    return select(table.__table__.columns.id, *cells).where(_owner(table) == bindparam("of"))
+
+
 def _store(db: Connection, texts: dict[str, bytes]) -> None:
-    """One that is there already is the same."""
+    """One that is there already is the same. In one order, so that no two wait for each other."""
     there = set(db.scalars(select(TextRow.id).where(TextRow.id.in_(texts))))
-    rows = [{"id": name, "data": squeeze(text)} for name, text in texts.items() if name not in there]
+    rows = [{"id": name, "data": squeeze(text)} for name, text in sorted(texts.items()) if name not in there]
     if rows:
         upsert(db, TextRow, rows, fixed=["data"])
 
@@ -121,8 +151,10 @@ def _name(text: bytes, whose: bytes = b"") -> str:
     return urlsafe_b64encode(blake2b(text, digest_size=12, person=whose).digest()).decode()
 
 
-def _kept(table: type[Base]) -> list[ColumnElement[Any]]:
-    return [column for column in table.__table__.columns if isinstance(column.type, KeptText)]
+@cache
+def _kept(table: type[Base]) -> list[tuple[Column[Any], KeptText]]:
+    columns = cast(Table, table.__table__).columns
+    return [(column, column.type) for column in columns if isinstance(column.type, KeptText)]
 
 
 def _owner(table: type[Base]) -> ColumnElement[UUID]:
