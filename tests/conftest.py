@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 BACKENDS = ["sqlite", "postgres"]
 WHOLE_DESK = (
     *("tests/entry/", "tests/intake/", "tests/governance/test_coordinator_integration.py"),
-    *("tests/coordinator/test_replay.py", "tests/coordinator/test_retry.py"),
+    "tests/coordinator/test_replay.py",
 )
 """Where tests say nothing about one database; those of the code that speaks to it run on both."""
 
