@@ -26,8 +26,11 @@ if TYPE_CHECKING:
     from tests.entry.forked import Forge
 
 BACKENDS = ["sqlite", "postgres"]
-WHOLE_DESK = ["entry", "intake"]
-"""Folders whose tests say nothing about one database; those of the code that speaks to it run on both."""
+WHOLE_DESK = (
+    *("tests/entry/", "tests/intake/", "tests/governance/test_coordinator_integration.py"),
+    "tests/coordinator/test_replay.py",
+)
+"""Where tests say nothing about one database; those of the code that speaks to it run on both."""
 
 # What was compiled is kept, whatever the machine is set to: each worker and each `moot` would compile it all anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -35,6 +38,9 @@ sys.dont_write_bytecode = False
 
 # A desk of a test takes nothing from the queue unless the test is about that: an engine takes a while to start.
 os.environ["MOOT_WORKER"] = "off"
+
+# Whatever is imported and collected is needed: to look again and again for what is not takes seconds.
+gc.disable()
 
 # How long an example takes says how busy the machine is, and nothing about the code.
 hypothesis.settings.register_profile(
@@ -57,7 +63,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """A test of the whole desk that could see both databases sees one, by turns; `MOOT_TEST_FULL`: both."""
     ids = {item.nodeid for item in items}
     if not os.environ.get("MOOT_TEST_FULL"):
-        items[:] = [item for item in items if not (item.path.parent.name in WHOLE_DESK and _waits(item, ids))]
+        items[:] = [item for item in items if not (item.nodeid.startswith(WHOLE_DESK) and _waits(item, ids))]
 
 
 def _waits(item: pytest.Item, ids: set[str]) -> bool:
@@ -68,9 +74,10 @@ def _waits(item: pytest.Item, ids: set[str]) -> bool:
 
 
 def pytest_collection_finish() -> None:
-    """What was imported and collected stays to the end: nobody need look through it again for what is not needed."""
-    gc.collect()
+    """What was imported and collected stays to the end, and what a test leaves behind is looked for now and then."""
     gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
+    gc.enable()
 
 
 def pytest_sessionfinish() -> None:

@@ -9,6 +9,7 @@ import traceback
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from signal import SIGKILL, Signals
 from tempfile import TemporaryDirectory
@@ -20,6 +21,19 @@ import httpx
 from tests.entry.serving import IN_TIME, Client, calling, free_port
 
 ROOT = Path(__file__).parents[2]
+NEEDED_LATER = (
+    *(
+        "moot.main",
+        "moot.cli.ask",
+        "moot.cli.data",
+        "moot.cli.research",
+        "moot.cli.server",
+        "moot.cli.sessions",
+    ),
+    *("moot.modules.governance.infrastructure.sql.guard", "moot.modules.market_data.infrastructure.lake_sql"),
+    *("moot.modules.intake.infrastructure.graph.main_graph", "markdown_it", "polars", "rich.markdown"),
+)
+"""Imported once for all processes; whether a command needs them shows elsewhere, in processes that are not forked."""
 A_COMMAND = 2 * IN_TIME
 """Seconds after which a command that has not ended is taken never to end."""
 
@@ -129,11 +143,13 @@ async def _answers(http: httpx.AsyncClient) -> None:
 def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(encoding="utf-8")
-    import moot.cli.server
-    import moot.main  # noqa: F401 - imported here, once for all processes
+    for name in NEEDED_LATER:
+        import_module(name)
+    from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
     from tests.chaos.worker import warm_up
     from tests.fakes.rules import share_shipped_rules
 
+    PromptTemplates()
     share_shipped_rules()
     warm_up()
     for line in sys.stdin:

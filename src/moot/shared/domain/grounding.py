@@ -104,7 +104,7 @@ class _Known:
             for outside in (True, False)
         )
         told = [*quoted, *(item.value for item in evidence if isinstance(item.value, str))]
-        self._by_id = {item.id: _Sizes(_measure(item)) for item in evidence}
+        self._by_id = _SizesById(evidence)
         self._names = _Names(claims, self._by_id)
         self._windows = {float(digits) for item in evidence for digits in re.findall(r"[0-9]+", item.id)}
         self._measured = _Sizes(size for item in evidence for size in _measure(item))
@@ -147,16 +147,16 @@ class _Names:
     capitals right before a number, such as RSI or MA20, is that of the evidence that has it in its id.
     """
 
-    def __init__(self, claims: Iterable[Claim], values: Mapping[str, "_Sizes"]) -> None:
+    def __init__(self, claims: Iterable[Claim], values: "_SizesById") -> None:
         self._capitals, self._phrases = defaultdict[str, set[str]](set), defaultdict[Words, set[str]](set)
-        for id_ in values:
+        for id_ in values.known:
             for part in re.split(r"[._]", id_.upper()):
                 self._capitals[part].add(id_)
         for claim in claims:
             for number, words in (found for text in claim.says.values() for found in read_in_context(text)):
-                meant = [id_ for id_ in claim.evidence if id_ in values and number in values[id_]]
+                meant = [id_ for id_ in claim.evidence if id_ in values.known and number in values[id_]]
                 if meant and len(words) >= FEWEST_WORDS:
-                    self._phrases[_fold(words)].update(id_ for id_ in values if id_.startswith(tuple(meant)))
+                    self._phrases[_fold(words)].update(*map(values.find_below, meant))
 
     def find(self, words: Words) -> Collection[str]:
         """The ids of what is named; none if nobody can tell."""
@@ -201,6 +201,24 @@ class _Sizes:
         is_long = number.size >= 99.5 * step
         most = max(slack, step - slack) if is_long else step / 2 + slack
         return nearest < len(sizes) and sizes[nearest] <= number.size + most
+
+
+class _SizesById(dict[str, _Sizes]):
+    """Of each piece of evidence, once somebody asks: of most nobody does."""
+
+    def __init__(self, evidence: Iterable[Evidence]) -> None:
+        self.known = {item.id: item for item in evidence}
+        self._below: dict[str, list[str]] = {}
+
+    def __missing__(self, id_: str) -> _Sizes:
+        self[id_] = _Sizes(_measure(self.known[id_]))
+        return self[id_]
+
+    def find_below(self, name: str) -> list[str]:
+        """The ids that begin with it."""
+        if name not in self._below:
+            self._below[name] = [id_ for id_ in self.known if id_.startswith(name)]
+        return self._below[name]
 
 
 def _measure(item: Evidence) -> Iterator[Size]:

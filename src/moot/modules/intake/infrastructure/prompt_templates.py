@@ -9,7 +9,7 @@ An answer in JSON is asked for once, and once more with what is wrong with it; n
 import re
 import unicodedata
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache, reduce
+from functools import cache, lru_cache, reduce
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -33,6 +33,7 @@ T = TypeVar("T")
 Problems = Sequence[Message | str]
 
 FOLDER = Path(__file__).parent / "prompts"
+JINJA = SandboxedEnvironment(undefined=StrictUndefined, autoescape=False)
 PIECE = 60
 """Bytes of letters in a row, a dozen words or twenty Chinese characters: nobody repeats so much by chance."""
 LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
@@ -60,10 +61,9 @@ class PromptTemplates:
         metrics: IntakeMetrics | None = None,
         clock: Clock | None = None,
     ) -> None:
-        self._jinja = SandboxedEnvironment(undefined=StrictUndefined, autoescape=False)
         self._folder, self._metrics, self._clock = folder, metrics or IntakeMetrics(), clock or SystemClock()
-        self._files = {path: self._read(path) for path in folder.rglob("*.md")}
-        self._built_in = {name: self._jinja.from_string(text) for name, text in built_in.items()}
+        self._files = {path: _read(path) for path in folder.rglob("*.md")}
+        self._built_in = {name: _compile(text) for name, text in built_in.items()}
 
     def messages(self, name: str, variables: Mapping[str, Any]) -> list[ChatMessage]:
         """The prompt as system message, then the messages of `user_input`, if there are any.
@@ -96,12 +96,19 @@ class PromptTemplates:
         built_in = {"built in": self._built_in[name]} if name in self._built_in else {}
         return {**(found or dict.fromkeys(map(str, places), "no such file")), **built_in}
 
-    def _read(self, path: Path) -> Template | str:
-        """What is wrong with it, where it cannot be used."""
-        try:
-            return self._jinja.from_string(path.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, TemplateError) as e:
-            return str(e)
+
+def _read(path: Path) -> Template | str:
+    """What is wrong with it, where it cannot be used."""
+    try:
+        return _compile(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, TemplateError) as e:
+        return str(e)
+
+
+@lru_cache(maxsize=64)
+def _compile(text: str) -> Template:
+    """All desks of a process share what was made of a text: a template keeps nothing of what it is filled with."""
+    return JINJA.from_string(text)
 
 
 def _fill(source: Template | str, values: Mapping[str, Any]) -> str:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 from pydantic import BaseModel
@@ -19,14 +20,20 @@ BOUNDS = frozenset(
 )
 
 
+@lru_cache(maxsize=64)
+def _schema_of(answer: type[BaseModel]) -> dict[str, Any]:
+    """Worked out once, as it takes as long as all the rest of a question. Nobody changes it: parts are made anew."""
+    return answer.model_json_schema()
+
+
 def strict_schema(answer: type[BaseModel]) -> dict[str, Any]:
     """What structured output accepts: every field required, none added, and no keyword that a vendor may refuse."""
-    return _close(answer.model_json_schema(), ENFORCEABLE)
+    return _close(_schema_of(answer), ENFORCEABLE)
 
 
 def describe_schema(answer: type[BaseModel]) -> dict[str, Any]:
     """The same with the bounds of numbers, lists and texts, for a prompt."""
-    return _close(answer.model_json_schema(), ENFORCEABLE | BOUNDS)
+    return _close(_schema_of(answer), ENFORCEABLE | BOUNDS)
 
 
 def _close(node: dict[str, Any], kept: frozenset[str]) -> dict[str, Any]:
@@ -87,7 +94,7 @@ class Statements:
 
 def collect_statements(answer: BaseModel, own: frozenset[str]) -> Statements:
     """All that the model wrote: no defaults, and no literals, which it had to choose from."""
-    prescribed = set(_literals(type(answer).model_json_schema()))
+    prescribed = set(_literals(_schema_of(type(answer))))
     found = Statements({}, [], [])
     for path, value in _leaves(answer.model_dump(mode="json", by_alias=True, exclude_unset=True)):
         if isinstance(value, str):

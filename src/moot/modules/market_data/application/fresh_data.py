@@ -65,9 +65,9 @@ class FreshData(MarketData):
         self, dataset: Dataset[F], limit: Age, known: list[F], symbol: Symbol, as_of: datetime, end: date
     ) -> list[F]:
         series_of, day_of = _tell_series(dataset), attrgetter(dataset.day)
-        days: dict[tuple[Any, ...], list[Any]] = {}
-        for fact in known:
-            days.setdefault(series_of(fact), []).append(day_of(fact))
+        days: dict[Any, list[Any]] = {}
+        for series, day in zip(map(series_of, known), map(day_of, known), strict=True):
+            days.setdefault(series, []).append(day)
         newest = {series: _local(max(told), symbol) for series, told in days.items()}
         ages = {
             series: await self._age(dataset, limit, symbol, day, as_of, end) for series, day in newest.items()
@@ -79,7 +79,10 @@ class FreshData(MarketData):
             SAY(
                 "stale.dropped",
                 dataset=dataset.label,
-                series=[_name_series(str(name)) for name in filter(None, series)],
+                series=[
+                    _name_series(str(name))
+                    for name in filter(None, series if isinstance(series, tuple) else [series])
+                ],
                 day=day,
             )
             for series, day in old.items()
@@ -112,11 +115,10 @@ def _name_series(name: str) -> Message | str:
     return SAY(key) if (key := f"macro.{name}") in SAY.texts(DEFAULT_LOCALE) else name
 
 
-def _tell_series(dataset: Dataset[F]) -> Callable[[F], tuple[Any, ...]]:
+def _tell_series(dataset: Dataset[F]) -> Callable[[F], Any]:
     """What the key of a row says beside its day and its version; a dataset of one series has nothing there."""
     names = [name for name in dataset.key if name not in (dataset.day, "available_at")]
-    tellers = [attrgetter(name) for name in names]
-    return lambda fact: tuple([tell(fact) for tell in tellers])
+    return attrgetter(*names) if names else lambda _fact: None
 
 
 def _local(day: date, symbol: Symbol) -> date:

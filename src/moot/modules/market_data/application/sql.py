@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from datetime import time as time_of_day
 from decimal import Decimal
+from operator import attrgetter
 from typing import Annotated, Any, Protocol
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, Field, field_serializer
@@ -150,10 +151,11 @@ class DatabaseTool:
             return _list_at([*kept, *invented], as_of)
         end = as_of.astimezone(UTC).date() + timedelta(days=1)
         subjects = [company.symbol for company in invented] if dataset.by_symbol else [Market.DEMO.value]
-        facts: dict[tuple[Any, ...], BaseModel] = {}  # news about a market comes with every symbol of it
+        names = [name for name in ("symbol", *dataset.key) if name in dataset.model.model_fields]
+        key_of = attrgetter(*names)
+        facts: dict[Any, BaseModel] = {}  # news about a market comes with every symbol of it
         for subject in subjects if demo else ():
-            for fact in await self.demo.read(dataset, subject, FIRST_DAY, end):
-                facts[tuple(getattr(fact, name, None) for name in ("symbol", *dataset.key))] = fact
+            facts |= {key_of(fact): fact for fact in await self.demo.read(dataset, subject, FIRST_DAY, end)}
             await asyncio.sleep(0)  # the demo market is worked out on the spot: let others run in between
         return list(facts.values())
 

@@ -6,6 +6,7 @@ A node is an onion. Outermost first: isolation, journal, policy, retry within it
 import asyncio
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -142,10 +143,11 @@ class NodeLayers:
     clock: Clock = field(default_factory=SystemClock)
 
     def around(self, node_type: str, work: Node) -> Node:
+        """In all that a function reaches LangGraph would look for other graphs: not in what is called for one."""
         node = retry(work, node_type, self.policy, self.timeout)
         node = authorise(node, node_type, self.policy)
         node = persist_node_execution(node, node_type, self.repository, clock=self.clock)
-        return isolate(node, node_type, self.policy)
+        return partial(isolate(node, node_type, self.policy))
 
 
 def isolate(node: Node, node_type: str, policy: NodePolicy) -> Node:

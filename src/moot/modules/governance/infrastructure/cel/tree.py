@@ -61,6 +61,8 @@ def _fields(data: bytes) -> Numbered:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
+    if data[at] < 128:  # as almost all are
+        return data[at], at + 1
     end = next(place for place in range(at, len(data)) if data[place] < 128) + 1
     return sum((byte & 127) << 7 * place for place, byte in enumerate(data[at:end])), end
 
