@@ -15,6 +15,7 @@ from bench import (
     bare_langgraph,
     decisions,
     directory,
+    engine,
     history,
     intake,
     lake,
@@ -143,6 +144,7 @@ PARTS: dict[str, Callable[[], Coroutine[None, None, list[Line]]]] = {
     "argument": argument.lines,
     "real": real_session.lines,
     "screen": screen.lines,
+    "engine": engine.lines,
 }
 
 

@@ -57,13 +57,13 @@ async def begin(desk: StubDesk, count: int) -> list[UUID]:
 
 async def wait_for(desk: StubDesk, sessions: Sequence[UUID]) -> None:
     for session_id in sessions:
-        while not (await desk.sessions._repository.require_session(session_id, None)).ended:
+        while not (await desk.sessions._repository.require_session(session_id, None)).ended:  # noqa: ASYNC110
             await asyncio.sleep(0.2)
 
 
 async def overhead(name: str, url: str) -> Line:
-    """CPU of a session that is put into the queue and run by a worker, against one that is run where it was asked for;
-    what a worker takes while it waits is measured alone, and no part of it."""
+    """CPU of a session that is put into the queue and run by a worker, against one that is run where it was asked
+    for; what a worker takes while it waits is measured alone, and no part of it."""
     async with a_desk(url, 0.0) as (desk, engine):
         await asyncio.gather(*(desk.service.execute(QUESTION) for _ in range(JOBS)))  # warm
         worker = Worker(engine, desk.sessions, name="bench", at_once=PLACES, lease_seconds=60)
@@ -82,7 +82,8 @@ async def overhead(name: str, url: str) -> Line:
         await worker.stop()
     queued, placed = statistics.median(took), statistics.median(alone)
     more = 1e3 * (queued - placed)
-    detail = f"{1e3 * queued:.1f} ms against {1e3 * placed:.1f}; a worker that waits takes {100 * idle:.1f} % of a CPU"
+    waits = f"a worker that waits takes {100 * idle:.1f} % of a CPU"
+    detail = f"{1e3 * queued:.1f} ms against {1e3 * placed:.1f}; {waits}"
     return Line(f"CPU of a queued session beyond its own, {name}, ms", more, OVERHEAD[name], detail)
 
 

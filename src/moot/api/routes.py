@@ -23,7 +23,7 @@ from moot.modules.coordinator.presentation.rest import research_routes, session_
 from moot.modules.governance.application.rule_files import LARGEST
 from moot.modules.governance.presentation import decision_routes, rule_routes
 from moot.modules.intake.presentation.rest import intake_routes
-from moot.modules.jobs.presentation import notify_routes, watch_routes
+from moot.modules.jobs import presentation as jobs
 from moot.modules.llm_platform.presentation import routes as llm_routes
 from moot.modules.market_data.presentation import routes as market_data_routes
 from moot.shared.domain.validation import refuse_field
@@ -52,8 +52,8 @@ ROUTERS = (
     intake_routes.router,
     market_data_routes.router,
     llm_routes.router,
-    watch_routes.router,
-    notify_routes.router,
+    jobs.watching,
+    jobs.telling,
 )
 
 health = APIRouter(tags=["health"])
