@@ -1,6 +1,8 @@
 """What is shipped to run Moot on servers names what there is: commands, settings, files; and leaves enough time."""
 
+import asyncio
 import configparser
+import os
 import re
 import shlex
 import shutil
@@ -8,6 +10,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from signal import SIGTERM
 from typing import Any
 
 import pytest
@@ -17,6 +20,8 @@ import yaml
 from moot.cli.server import CONNECTIONS_CLOSE_IN
 from moot.modules.jobs.infrastructure.engine import LEEWAY
 from moot.shared.infrastructure.settings import Settings
+from tests.entry.forked import Forge
+from tests.entry.serving import IN_TIME, Client, calling, free_port, question
 from tests.test_docs import ROOT, VARIABLE, command_in, read, variables
 
 DEPLOY = ROOT / "deploy"
@@ -33,6 +38,12 @@ every_unit = pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
 def instructions(name: str) -> list[str]:
     lines = re.sub(r"^#.*\n", "", read(DOCKERFILE), flags=re.MULTILINE).replace("\\\n", " ").splitlines()
     return [line.removeprefix(name).strip() for line in lines if line.startswith(f"{name} ")]
+
+
+def health_check() -> list[str]:
+    (check,) = instructions("HEALTHCHECK")
+    words: list[str] = yaml.safe_load(check.partition("CMD ")[2])
+    return words
 
 
 def parsed(unit: Path) -> configparser.ConfigParser:
@@ -120,13 +131,45 @@ def test_the_image_installs_what_is_locked() -> None:
 
 
 def test_health_is_asked_where_servers_and_workers_tell_it() -> None:
-    (check,) = instructions("HEALTHCHECK")
-    (port,) = re.findall(r"http://127\.0\.0\.1:(\d+)/readyz", check)
-    compile(yaml.safe_load(check.partition("CMD ")[2])[2], "HEALTHCHECK", "exec")
+    (port,) = re.findall(r"'127\.0\.0\.1', (\d+)", health_check()[-1])
     assert instructions("EXPOSE") == [port]
     assert command_in(["serve"])[0].make_context("moot", []).params["port"] == int(port)
     workers = [service["command"] for service in OURS.values() if "worker" in service["command"]]
     assert [command[-2:] for command in workers] == [["--health-port", port]] * 2
+
+
+def healthy(port: int) -> bool:
+    """What the image's own check says of whoever answers at `port`."""
+    *_, code = health_check()
+    check = [sys.executable, "-S", "-c", code.replace("8000", str(port))]
+    return subprocess.run(check, stderr=subprocess.DEVNULL, check=False).returncode == 0
+
+
+async def test_what_compose_starts_works_together(
+    forge: Forge, bare_home: Path, empty_postgres_url: str
+) -> None:
+    """Database, key, API and a worker, in the order of the page; but for the ports, which may be taken here."""
+    home, env = bare_home, {"MOOT_DATABASE_URL": empty_postgres_url}
+    upgrade, api, worker = (SERVICES[name]["command"][1:] for name in ("upgrade", "api", "worker-1"))
+    assert forge.run(*upgrade, home=home, **env).returncode == 0
+    served, worked = free_port(), free_port()
+    key = forge.run("keys", "create", "ada", "--scope", "admin", home=home, **env).stdout.strip()
+    env |= {"MOOT_HOME": str(home)}
+    processes = [
+        await forge.start(*command, log=home / f"{command[0]}.txt", **env)
+        for command in ([*api, "--port", str(served)], [*worker[:-1], str(worked)])
+    ]
+    for port in (served, worked):
+        async with asyncio.timeout(IN_TIME):
+            while not await asyncio.to_thread(healthy, port):
+                await asyncio.sleep(0.2)
+    async with calling(served, key) as http:
+        desk = Client(http)
+        ended = await desk.ended(await desk.start(question()))
+        assert ended["status"] == "completed"
+    for process in processes:
+        os.kill(process, SIGTERM)
+    assert [await forge.ended(process) for process in processes] == [0, 0]
 
 
 def test_only_what_has_a_key_is_reached_from_outside() -> None:
