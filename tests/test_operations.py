@@ -96,6 +96,10 @@ def test_services_units_and_their_commands_exist() -> None:
     _, _, service, *command = composed[1]
     assert service in SERVICES
     accept(command)
+    (installed,) = [
+        line[line.index("/opt/moot/bin/moot") :] for line in lines if "/opt/moot/bin/moot" in line
+    ]
+    accept(installed)
     started = [re.sub("@.*", "@", name) for line in lines if line[:1] == ["systemctl"] for name in line[3:]]
     assert set(started) == {unit.name.removesuffix(".service") for unit in UNITS}
 
