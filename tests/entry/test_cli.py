@@ -283,7 +283,9 @@ async def test_an_ipv6_address_is_told_as_a_browser_takes_it(monkeypatch, capsys
         return None
 
     monkeypatch.setattr(uvicorn.Server, "startup", listen)
-    await DrainingServer(uvicorn.Config("moot.main:create_app", host="::1", port=8000)).startup()
+    await DrainingServer(
+        uvicorn.Config("moot.main:create_app", host="::1", port=8000), worker=False
+    ).startup()
     assert "http://[::1]:8000/docs" in capsys.readouterr().out
 
 

@@ -28,7 +28,9 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def served(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Served]:
     """One desk for all: none of them can stall it for the others."""
-    async with serving(Settings(home=tmp_path_factory.mktemp("home"), log_level="error")) as served:
+    async with serving(
+        Settings(home=tmp_path_factory.mktemp("home"), log_level="error"), worker=True
+    ) as served:
         yield served
 
 

@@ -179,7 +179,7 @@ def test_the_python_example_runs(readme, lang, home, forge):
 @pytest.mark.parametrize(("readme", "lang"), READMES.items())
 async def test_the_python_example_for_a_desk_elsewhere_runs(readme, lang, home, forge):
     _, example = blocks(readme, "python")
-    app = create_app(Moot(Settings(home=home / "desk", log_level="error")))
+    app = create_app(Moot(Settings(home=home / "desk", log_level="error", worker=True)))
     async with serving(app) as url:
         app.state.open_to_loopback = False
         key = await new_key(app, "read", "research")

@@ -37,7 +37,7 @@ def interrupted(settings, monkeypatch) -> Callable[..., Awaitable[list[str]]]:
         with monkeypatch.context() as patched:
             gate = Gate()
             patched.setattr(GovernanceAdapter, "authorise", gate.authorise)
-            async with Moot(settings) as desk:
+            async with Moot(settings.model_copy(update={"worker": True})) as desk:
                 begun = [await desk.start(s, [expert], skip_debate=True, **more) for s in symbols]
                 await gate.reached(len(symbols))
         return [str(session.id) for session in begun]

@@ -127,7 +127,7 @@ def current_replay() -> ReplayContext | None:
 def moment_of_reading(now: datetime) -> datetime:
     """When the session under way reads: `now`; where it runs again from its record, when it first did."""
     context = current_context()
-    return context.began_at if context.began_at and context.answers != "live" else now
+    return context.began_at or now
 
 
 def is_replay() -> bool:

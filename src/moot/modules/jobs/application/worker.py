@@ -56,11 +56,11 @@ class Worker:
         self.working = False
         if self._life is None:
             return
+        await self._life
         resting = asyncio.create_task(self._engine.rest(grace, busy=self._sessions.busy))
         await self._sessions.close(grace=grace)
         await resting
         await self._sessions.hand_over()
-        await self._life
 
     async def _live(self) -> None:
         while not self.working:
