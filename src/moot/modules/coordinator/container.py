@@ -158,9 +158,9 @@ class CoordinatorContainer:
             adapters.JudgeGatewayAdapter(sessions, near.judge).on_exchange(near.trading),
         )
 
-    async def close(self) -> None:
+    async def close(self, *, grace: float = 0.0) -> None:
         if "sessions" in vars(self):
-            await self.sessions.close()
+            await self.sessions.close(grace=grace)
 
     def research_orchestration_service(self) -> ResearchOrchestrationService:
         return ResearchOrchestrationService(

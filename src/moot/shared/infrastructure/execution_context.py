@@ -125,7 +125,7 @@ def current_replay() -> ReplayContext | None:
 
 
 def moment_of_reading(now: datetime) -> datetime:
-    """When the session under way reads: `now`; where it runs again from its record, when it first did."""
+    """When the session under way reads: when it was asked for, however late and often it is run."""
     context = current_context()
     return context.began_at or now
 
