@@ -4,7 +4,7 @@ Of those somebody waits for it takes on so many at once, so many that wait, and 
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from functools import cached_property
 from typing import Any
@@ -151,15 +151,12 @@ class Sessions:
         if await self._repository.wake(session_id):
             await self._queue.put_back([session_id])
 
-    async def find_left_behind(self) -> list[UUID]:
-        """Sessions that were begun, that nobody runs and that have not ended, of all workspaces; of those a worker
-        has taken, when it has not begun in the time of a lease."""
-        taken = await self._queue.find_taken()
-        long_ago = [session_id for session_id, ago in taken.items() if ago > self._lease_seconds]
+    async def find_left_behind(self, taken: Collection[UUID] = ()) -> list[UUID]:
+        """Sessions that were begun, or `taken` by somebody, that nobody runs and that have not ended, of all
+        workspaces."""
         mine = {*self._runs, *self._journal.unstored}
-        found = await self._repository.find_left_behind(
-            self._lease_clock.now(), AT_MOST_LEFT_BEHIND, long_ago
-        )
+        now = self._lease_clock.now()
+        found = await self._repository.find_left_behind(now, AT_MOST_LEFT_BEHIND, taken)
         return [session_id for session_id in found if session_id not in mine and session_id not in self]
 
     async def find_interrupted(self, workspace: str) -> list[ResearchSession]:
@@ -213,7 +210,9 @@ class Sessions:
         """Put back into the queue whatever is left behind."""
         try:
             await self._policy.upkeep()
-            if left := await self.find_left_behind():
+            taken = await self._queue.find_taken()
+            long_ago = [session_id for session_id, ago in taken.items() if ago > self._lease_seconds]
+            if left := await self.find_left_behind(long_ago):
                 logger.info("sessions taken up again", session_ids=[str(session_id) for session_id in left])
                 await self._queue.put_back(left)
         except AppError as e:  # the store may be back next time
