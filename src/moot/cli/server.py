@@ -4,12 +4,14 @@ import asyncio
 import gc
 import os
 import socket
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
 import uvicorn
+from pydantic.warnings import UnsupportedFieldAttributeWarning
 
 from moot.cli.options import option
 from moot.cli.outcome import at_desk, command
@@ -86,6 +88,8 @@ def serve(
         os.environ["MOOT_WORKER"] = (
             "off"  # pages and answers come from this process, sessions from the one beside it
         )
+        # FastAPI hides it, for one thread at a time: the engine may be loading in another.
+        warnings.filterwarnings("ignore", category=UnsupportedFieldAttributeWarning)
         config = uvicorn.Config(
             f"moot.main:{'create_app' if private else 'create_closed_app'}",
             factory=True,
