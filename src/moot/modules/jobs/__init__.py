@@ -1,5 +1,5 @@
-"""What the desk does without being asked each time: watch-lists, and telling people what has changed.
+"""What the desk does without being asked each time: running what waits, watch-lists, and telling what has changed.
 
-The doors are `application.watch.WatchlistService`, `application.destinations.DestinationService` and
-`application.delivery.DeliveryService`. Researches nothing: what it tells is read from the record.
+The doors are `application.worker.Worker`, `application.watch.WatchlistService`,
+`application.destinations.DestinationService` and `application.delivery.DeliveryService`. Researches nothing itself.
 """

@@ -38,7 +38,7 @@ Loss = Literal["taken over", "cancelled"]
 
 
 class Leases(ABC):
-    """All raise `Unavailable` when the store fails. Owners' clocks must agree to within a fraction of a lease."""
+    """All raise `Unavailable` when the store fails. Owners go by one clock, or by clocks that nearly agree."""
 
     @abstractmethod
     async def acquire(self, row_id: UUID, owner: str, now: datetime, until: datetime) -> Taken | None:

@@ -36,6 +36,7 @@ QUEUES: dict[Priority, str] = {"interactive": "sessions", "batch": "batch"}
 WORKFLOW = "session"
 POLLING = 0.25
 MIGRATIONS = 5
+"""How often they are tried: of two that begin at once, one finds half of the other's tables."""
 LEEWAY = 15
 """Seconds for what was interrupted to say so."""
 ENDED = ("SUCCESS", "ERROR")
@@ -65,9 +66,7 @@ class Engine(SessionQueue):
         from dbos import DBOS, DBOSClient, DBOSPortableJSONSerializer  # noqa: PLC0415
 
         with _engine_errors():
-            for attempt in range(
-                MIGRATIONS
-            ):  # of two that begin at once, one finds half of the other's tables
+            for attempt in range(MIGRATIONS):
                 try:
                     DBOS.migrate(self._database.plain_url)
                     break
