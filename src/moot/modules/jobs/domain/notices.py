@@ -1,8 +1,9 @@
 """What is told, on which occasion, and in which words."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, Protocol
-from uuid import UUID
+from uuid import UUID, uuid5
 
 from pydantic import AwareDatetime, BaseModel, Field
 
@@ -16,6 +17,10 @@ Occasion = Literal["verdict", "failure", "escalation"]
 LONGEST_REASON = 200
 """Characters. A whole message has to stay below the 2,048 bytes of the strictest service."""
 LONGEST_NAME = 60
+MOST_LISTED = 50
+"""Lines of one message, wherever there is room for more: nobody reads them."""
+URGENT: tuple[Occasion, ...] = ("escalation", "failure", "verdict")
+"""What stands on top where several things are told at once."""
 
 
 class Pending(NamedTuple):
@@ -53,19 +58,16 @@ class Record(Protocol):
     async def tell(self, session_id: UUID, workspace: str) -> Told: ...
 
 
-class Notice(BaseModel, frozen=True):
-    """A notification, as a webhook gets it. Whoever gets the same `id` twice was told twice of the same.
+class Item(BaseModel, frozen=True):
+    """What is told of one session. Whoever gets the same `id` twice was told twice of the same.
 
-    `action` and `before` None: the judge abstained, or there is none. `text` is all of it in words.
+    `action` and `before` None: the judge abstained, or there is none.
     """
 
     id: UUID
-    occasion: Occasion | Literal["test"]
+    occasion: Occasion | Literal["test", "digest"]
     at: AwareDatetime
-    workspace: str
-    locale: Locale
     title: str
-    text: str
     session_id: UUID | None = None
     escalation_id: UUID | None = None
     symbol: str | None = None
@@ -75,6 +77,17 @@ class Notice(BaseModel, frozen=True):
     action: Action | None = None
     before: Action | None = None
     reason: str | None = None
+
+
+class Notice(Item):
+    """A notification, as a webhook gets it. `text` is all of it in words, `remarks` what every report says, and
+    `items` what one message tells of several sessions, in full where the text is cut."""
+
+    workspace: str
+    locale: Locale
+    text: str
+    remarks: tuple[str, ...] = ()
+    items: tuple[Item, ...] = ()
 
 
 def compose(pending: Pending, told: Told, before: Ruling | None, locale: Locale) -> Notice:
@@ -97,6 +110,7 @@ def compose(pending: Pending, told: Told, before: Ruling | None, locale: Locale)
         locale=locale,
         title=title,
         text="\n".join([*lines, *told.notices[locale]]),
+        remarks=tuple(told.notices[locale]),
         session_id=pending.session_id,
         escalation_id=pending.about.get("escalation_id"),
         symbol=told.symbol,
@@ -107,6 +121,38 @@ def compose(pending: Pending, told: Told, before: Ruling | None, locale: Locale)
         before=before.action if before else None,
         reason=reason or None,
     )
+
+
+def compose_digest(notices: Sequence[Notice], most: int) -> Notice:
+    """One message of at most so many bytes for several to the same place: the urgent on top, and how many of each."""
+    told = sorted(notices, key=lambda one: (URGENT.index(one.occasion), one.at))
+    place, last = told[0], max(one.at for one in told)
+    counted = Counter(one.occasion for one in told)
+    counts = [SAY(f"notice.count.{kind}", count=count) for kind, count in counted.items()]
+    title = SAY("notice.digest", count=len(told), counts=counts).in_locale(place.locale)
+    remarks = tuple(dict.fromkeys(remark for one in told for remark in one.remarks))
+    return Notice(
+        id=uuid5(place.id, " ".join(sorted(str(one.id) for one in told))),
+        occasion="digest",
+        at=last,
+        workspace=place.workspace,
+        locale=place.locale,
+        title=title,
+        text=_fit(title, [one.title for one in told], remarks, most, place.locale),
+        remarks=remarks,
+        items=tuple(Item(**one.model_dump(include=set(Item.model_fields))) for one in told),
+    )
+
+
+def _fit(title: str, lines: Sequence[str], remarks: Sequence[str], most: int, locale: Locale) -> str:
+    """As many of the lines, from the first on, as fit with all the rest, and how many were left out."""
+    for shown in range(min(len(lines), MOST_LISTED), -1, -1):
+        left = len(lines) - shown
+        more = [SAY("notice.more", count=left).in_locale(locale)] if left else []
+        text = "\n".join([title, *lines[:shown], *more, *remarks])
+        if len(text.encode()) <= most or not shown:
+            break
+    return text
 
 
 def compose_test(notice_id: UUID, at: AwareDatetime, workspace: str, name: str, locale: Locale) -> Notice:
