@@ -36,6 +36,7 @@ ALL_TABLES = FOUR_TABLES | {
     "escalations",
     "conversations",
     "watched_symbols",
+    "batches",
     "notify_destinations",
     "notify_outbox",
     "alembic_version",
