@@ -30,8 +30,8 @@ LONGEST: Mapping[Kind, int] = {
     "slack": 10_000,
     "email": 20_000,
 }
-"""Bytes of a text that each takes, and some to spare: WeCom 2,048, DingTalk and Feishu 20,000. Of the 40,000 characters
-Slack takes, one of ours may need five."""
+"""Bytes of a text that each takes, and some to spare: WeCom 2,048, DingTalk and Feishu 20,000. Slack takes 40,000
+characters, of which one of ours may need five."""
 
 NAME = re.compile(r"\S{1,64}")
 ADDRESS = re.compile(r"[^\s@<>,;]+@[^\s@<>,;]+")

@@ -341,6 +341,29 @@ table(
     sa.Column("added_at", MOMENT, nullable=False),
 )
 table_by_id(
+    "schedules",
+    sa.Column("workspace_id", sa.String(64), nullable=False),
+    sa.Column("name", sa.String(64), nullable=False),
+    sa.Column("facts", JSON, nullable=False),
+    sa.Column("paused", sa.Boolean, server_default=NO, nullable=False),
+    sa.Column("next_due", MOMENT, nullable=False),
+    sa.Column("created_at", MOMENT, nullable=False),
+    sa.UniqueConstraint("workspace_id", "name"),
+    sa.Index(None, "next_due"),
+)
+table_by_id(
+    "schedule_runs",
+    sa.Column("schedule_id", sa.Uuid, sa.ForeignKey("schedules.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("due_at", MOMENT, nullable=False),
+    sa.Column("status", sa.String(20), nullable=False),
+    sa.Column("facts", JSON, nullable=False),
+    sa.Column("lease_owner", sa.String(100)),
+    sa.Column("lease_token", sa.BigInteger, server_default=ZERO, nullable=False),
+    sa.Column("lease_expires_at", MOMENT),
+    sa.Index(None, "schedule_id", "due_at"),
+    sa.Index(None, "status"),
+)
+table_by_id(
     "notify_destinations",
     sa.Column("workspace_id", sa.String(64), nullable=False),
     sa.Column("name", sa.String(64), nullable=False),
