@@ -350,6 +350,18 @@ async def test_paused_between_a_look_and_its_deed_it_does_not_begin(scene):
     assert await scene.runs() == []
 
 
+async def test_who_comes_late_with_what_was_due_once_changes_nothing(scene):
+    late = await scene.service().add(body())
+    scene.go_to(at("2026-09-28"))
+    await scene.look()
+    run = ScheduleRun(id=UUID(int=1), schedule_id=late.id, due_at=late.next_due)
+    await scene.store.fire(late, run, late.next_due)
+    assert ((await scene.service().find("nightly")).next_due, len(await scene.runs())) == (
+        at("2026-09-29"),
+        1,
+    )
+
+
 async def test_removed_while_it_runs_it_does_not_begin(scene):
     await scene.service().add(body())
     scene.go_to(at("2026-09-28"))

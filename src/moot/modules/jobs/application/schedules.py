@@ -204,10 +204,8 @@ class Scheduler:
         try:
             now = await self._tell_time()
             for schedule in await self._store.find_due(now):
-                calendar = self._calendar_of(schedule.market)
-                due = catch_up(schedule, calendar, now)
-                run = fall_due(schedule, due, outdated=is_outdated(due.at, now, calendar))
-                await self._store.fire(schedule, run, due.next)
+                due = catch_up(schedule, self._calendar_of(schedule.market), now)
+                await self._store.fire(schedule, fall_due(schedule, due), due.next)
             for run in await self._store.find_waiting(now):
                 await self._take_up(run)
         except AppError as e:  # the store may be back next time

@@ -145,10 +145,10 @@ def is_outdated(due: datetime, now: datetime, calendar: Calendar) -> bool:
     return any(due < calendar.close_of(day) <= now for day in days)
 
 
-def fall_due(schedule: Schedule, due: Due, *, outdated: bool) -> ScheduleRun:
+def fall_due(schedule: Schedule, due: Due) -> ScheduleRun:
     """The run of that moment: whoever makes it, it is the same one."""
-    known = {"id": uuid5(schedule.id, due.at.isoformat()), "schedule_id": schedule.id, "due_at": due.at}
-    return ScheduleRun(**known, missed=due.missed, status="missed" if outdated else "waiting")
+    run_id = uuid5(schedule.id, due.at.isoformat())
+    return ScheduleRun(id=run_id, schedule_id=schedule.id, due_at=due.at, missed=due.missed)
 
 
 def _list_sessions(calendar: Calendar, start: date, days: int) -> list[date]:
