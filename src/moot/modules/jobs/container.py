@@ -12,6 +12,7 @@ from uuid import uuid4
 from moot.modules.jobs.domain.texts import SAY
 from moot.modules.jobs.infrastructure.causes import follow_causes
 from moot.modules.jobs.infrastructure.engine import Engine
+from moot.shared.domain.clock import SystemClock
 from moot.shared.domain.errors import Unavailable
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 
@@ -19,12 +20,14 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from moot.modules.coordinator.container import CoordinatorContainer
+    from moot.modules.jobs.application.batches import BatchService
     from moot.modules.jobs.application.delivery import DeliveryService
     from moot.modules.jobs.application.destinations import DestinationService
     from moot.modules.jobs.application.watch import WatchlistService
     from moot.modules.jobs.application.worker import Worker
     from moot.modules.jobs.domain.destinations import Destination
     from moot.modules.jobs.domain.notices import Notice
+    from moot.modules.jobs.infrastructure.batch_desk import DeskPanel
     from moot.modules.jobs.infrastructure.desk_record import DeskRecord
     from moot.modules.jobs.infrastructure.notify_store import SqlNotifications
     from moot.modules.jobs.infrastructure.senders import Sender
@@ -63,15 +66,60 @@ class JobsContainer:
 
     def worker(self, *, name: str | None = None, at_once: int | None = None) -> Worker:
         """One that takes sessions from the desk's queue."""
+        from moot.modules.jobs.application.tending import BatchKeeper
         from moot.modules.jobs.application.worker import Worker
+        from moot.modules.jobs.infrastructure.batch_store import SqlBatchStore
 
+        seconds = self._settings.lease_seconds
+        database = self._stored
+        keeper = BatchKeeper(
+            SqlBatchStore(database),
+            self._panel(),
+            self._clock,
+            lease_clock=self._lease_clock,
+            lease_seconds=seconds,
+        )
         return Worker(
             self.engine,
             self._coordinator.sessions,
+            keeper,
             name=name or f"{socket.gethostname()[:60]}-{os.getpid()}-{uuid4().hex[:8]}",
             at_once=at_once or self._settings.worker_sessions,
-            lease_seconds=self._settings.lease_seconds,
+            lease_seconds=seconds,
         )
+
+    def batches(self, workspace: str = DEFAULT_WORKSPACE) -> BatchService:
+        """Raises `Unavailable` where nothing is stored."""
+        from moot.modules.jobs.application.batches import BatchService
+        from moot.modules.jobs.infrastructure.batch_desk import MarketUniverses
+        from moot.modules.jobs.infrastructure.batch_store import SqlBatchStore
+        from moot.modules.jobs.infrastructure.watch_store import SqlWatchStore
+
+        return BatchService(
+            SqlBatchStore(self._stored),
+            self._panel(),
+            MarketUniverses(self._market),
+            SqlWatchStore(self._stored),
+            self._clock,
+            workspace=workspace,
+            currency=self._settings.currency,
+        )
+
+    def _panel(self) -> DeskPanel:
+        from moot.modules.jobs.infrastructure.batch_desk import DeskPanel
+
+        return DeskPanel(self._coordinator, self._market)
+
+    @property
+    def _stored(self) -> Database:
+        if self._database is None:
+            raise Unavailable(SAY("nothing_stored"), code="PERSISTENCE_OFF")
+        return self._database
+
+    @property
+    def _lease_clock(self) -> Clock:
+        """As sessions do: on the clock that all share, unless somebody else sets the time."""
+        return self._stored.clock if isinstance(self._clock, SystemClock) else self._clock
 
     def watchlists(self, workspace: str = DEFAULT_WORKSPACE) -> WatchlistService:
         from moot.modules.jobs.application.watch import WatchlistService

@@ -15,6 +15,7 @@ from moot.modules.coordinator.domain.model.session import (
     ResearchSession,
     SessionEvent,
     SessionFilter,
+    SessionOutcome,
     SessionPage,
     SessionStatus,
     VerdictAction,
@@ -28,7 +29,14 @@ from moot.shared.domain.ids import LAST_PAGE, MOST_PER_PAGE, find_id
 from moot.shared.domain.symbol import Symbol
 from moot.shared.domain.validation import Strict, refuse
 
-__all__ = ["NodeExecution", "ResearchSession", "SessionEvent", "SessionFilter", "SessionPage"]
+__all__ = [
+    "NodeExecution",
+    "ResearchSession",
+    "SessionEvent",
+    "SessionFilter",
+    "SessionOutcome",
+    "SessionPage",
+]
 
 
 LOOK_AGAIN = 0.3
@@ -98,6 +106,7 @@ class SessionHistory:
         self._repository, self._currency, self._policy = repository, currency, policy
         self._directory = directory
         self.verify, self.verify_all = repository.verify, repository.verify_all
+        self.list_outcomes = repository.list_outcomes
 
     async def sessions(self, wanted: SessionFilter) -> SessionPage:
         """The symbol may be a code in any spelling, or a name."""

@@ -36,8 +36,6 @@ from moot.shared.domain.validation import validate
 
 __all__ = ["Batch", "BatchPage", "BatchRequest", "BatchResults", "BatchView", "Format", "Progress", "Ranked"]
 
-EVERYBODY = "all"
-INDEXES = ("csi300", "csi500")
 TOLD = 20
 """So many of those that mean no share."""
 
@@ -218,12 +216,8 @@ class BatchService(Batches):
         return list(symbols), unknown
 
     async def _expand(self, text: str, then: datetime) -> Sequence[str]:
-        if text == EVERYBODY:
-            return await self._universes.list_companies(then)
-        if text in INDEXES:
-            return await self._universes.list_members(text, then)
         if not text.startswith(WATCHED):
-            return [await self._universes.find_share(text, then)]
+            return await self._universes.find_shares(text, then)
         name = text.removeprefix(WATCHED)
         watched = await self._lists.list(self._workspace, name)
         if not watched:

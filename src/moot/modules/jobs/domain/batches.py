@@ -28,8 +28,8 @@ Format = Literal["json", "csv", "parquet", "html"]
 class BatchRequest(Strict, Brief):
     """What is done with every share is the brief, `max_cost` the limit for all of them together.
 
-    `universe` is as it was given, so that it can be asked again on another day: shares by a code in any spelling or by
-    a name, `watch:NAME` for a watch-list, `all` for every listed company, `csi300` or `csi500` for an index.
+    `universe` is as it was given, so that it can be asked again on another day: shares by a code in any spelling, or
+    by a name; `watch:NAME` for a watch-list, `all` for every listed company, `csi300` or `csi500` for an index.
     """
 
     universe: list[str] = Field(min_length=1, max_length=MOST_SHARES, examples=[["csi300"]])
@@ -59,8 +59,8 @@ class LeftOut(BaseModel, frozen=True):
 
 
 class Batch(BaseModel, frozen=True):
-    """`ended_at` None: somebody sees to it until nothing is left to do. `reason` says why it failed, or did not do all
-    that was asked."""
+    """`ended_at` None: somebody sees to it until nothing is left to do. `reason` says why it failed, or did less than
+    was asked."""
 
     id: UUID
     workspace_id: str
@@ -279,14 +279,10 @@ class BatchStore(Leases):
 class Universes(Protocol):
     """Market data, as batches see it."""
 
-    async def find_share(self, text: str, as_of: AwareDatetime) -> str:
-        """The symbol of the listed company that a person means; raise `InvalidInput` that helps."""
-
-    async def list_companies(self, as_of: AwareDatetime) -> list[str]:
-        """Every listed one; those of the demo market where there is no other."""
-
-    async def list_members(self, index: str, as_of: AwareDatetime) -> list[str]:
-        """Of an index then. Raise `InvalidInput` where no source tells them."""
+    async def find_shares(self, text: str, as_of: AwareDatetime) -> Sequence[str]:
+        """The symbols of what a person means, of what was listed then: a company; `all`, those of the demo market
+        where there is no other; the members of an index. Raise `InvalidInput` that helps, or `Unavailable` where no
+        source tells the members."""
 
 
 class Panel(Protocol):

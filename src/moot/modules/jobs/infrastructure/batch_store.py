@@ -45,7 +45,7 @@ class BatchRow(LeasedRow, Base):
 
 
 ROW = BatchRow
-TO_DO = ROW.ended_at.is_(None) & ROW.status.in_(["running", "cancelled"])
+TO_DO = ROW.ended_at.is_(None) & (ROW.status != "paused")
 NEWEST_FIRST = ROW.created_at.desc(), ROW.id.desc()
 
 

@@ -133,6 +133,26 @@ class Judged(NamedTuple):
     verdict: Mapping[str, Any]
 
 
+class SessionOutcome(BaseModel, frozen=True):
+    """A session in a line: how far it is, which way it points, and what its model calls took; `cost` None: not every
+    model has a price. `failures` are the codes of the errors that its nodes ended with."""
+
+    id: UUID
+    batch_id: UUID
+    symbol: str
+    status: SessionStatus
+    verdict_status: VerdictStatus | None = None
+    verdict_action: VerdictAction | None = None
+    reason: str | None = None
+    direction: str | None = None
+    confidence: float | None = None
+    position_percent: float | None = None
+    failures: frozenset[str] = frozenset()
+    requests: int = 0
+    tokens: int = 0
+    cost: float | None = 0.0
+
+
 class IdempotencyKey(NamedTuple):
     """A client's name for a request, and the digest of what it asked for under that name."""
 
@@ -153,7 +173,6 @@ class SessionFilter(BaseModel, frozen=True):
     verdict_action: VerdictAction | None = None
     trigger_source: str | None = None
     parent_session_id: UUID | None = None
-    batch_id: UUID | None = None
     created_from: AwareDatetime | None = None
     created_before: AwareDatetime | None = None
     page: int = Field(default=1, ge=1, le=LAST_PAGE)
