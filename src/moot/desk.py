@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from moot.modules.governance.container import GovernanceContainer
     from moot.modules.intake.application.intake_service import Conversation
     from moot.modules.intake.container import IntakeContainer
+    from moot.modules.jobs.application.schedules import Schedules
     from moot.modules.jobs.application.watch import Watchlists
     from moot.modules.jobs.application.worker import Worker
     from moot.modules.jobs.container import Engine, JobsContainer
@@ -387,6 +388,9 @@ class Moot(Desk):
 
     def _watchlists(self) -> Watchlists:
         return self.jobs.watchlists()
+
+    def _schedules(self) -> Schedules:
+        return self.jobs.schedules(caller=self._trigger_source)
 
     async def _query(self, query: Body, locale: Locale | None) -> QueryResult:
         spoken = locale or self.locale

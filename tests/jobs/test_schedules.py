@@ -1,4 +1,4 @@
-"""Schedules: when they are due, who begins them, and what is made up for. On both databases, by clocks set by hand."""
+"""Schedules: when they are due, who begins them, and what is made up for. On both databases, by hand-set clocks."""
 
 import asyncio
 from collections.abc import Sequence

@@ -53,6 +53,7 @@ ROUTERS = (
     market_data_routes.router,
     llm_routes.router,
     jobs.watching,
+    jobs.timing,
     jobs.telling,
 )
 

@@ -20,6 +20,7 @@ from moot.shared.domain.validation import refuse_field
 if TYPE_CHECKING:
     from moot.modules.coordinator.application.contest import ContestResult, Move
     from moot.modules.intake.application.intake_service import Conversation, PlanDecision, Style
+    from moot.modules.jobs.application.schedules import ScheduleList, Schedules, ScheduleView
     from moot.modules.market_data.application.sql import QueryResult
     from moot.shared.domain.audit import Verification
     from moot.shared.domain.messages import Locale
@@ -149,6 +150,51 @@ class Desk(ABC):
     @abstractmethod
     def _watchlists(self) -> Watchlists: ...
 
+    async def schedules(self) -> ScheduleList:
+        """What is researched without being asked again, each with its last run."""
+        return await self._schedules().list()
+
+    async def schedule(self, name: str) -> ScheduleView:
+        """With its latest runs. Raises `NotFound`, as those below."""
+        return await self._schedules().find(name)
+
+    async def add_schedule(
+        self,
+        /,
+        name: str,
+        universe: Sequence[str],
+        *,
+        at: str | None = None,
+        every: str = "day",
+        market: str | None = None,
+        **more: Any,
+    ) -> ScheduleView:
+        """Research `universe` on trading days from now on, at that time of the exchange, or once a `week`; `more` is
+        what a batch can be asked. Raises `Conflict` for a name that is taken."""
+        request = {"universe": list(universe), "locale": self.locale, **more}
+        return await self._schedules().add(
+            {"name": name, "at": at, "every": every, "market": market, "request": request}
+        )
+
+    async def pause_schedule(self, name: str) -> ScheduleView:
+        """Nothing falls due until it is resumed; what has begun goes on."""
+        return await self._schedules().pause(name)
+
+    async def resume_schedule(self, name: str) -> ScheduleView:
+        """Go on with the next due moment: what passed meanwhile is not made up for."""
+        return await self._schedules().resume(name)
+
+    async def remove_schedule(self, name: str) -> ScheduleView:
+        """A batch that has begun goes on, what had still to begin does not."""
+        return await self._schedules().remove(name)
+
+    async def run_schedule(self, name: str) -> ScheduleView:
+        """Once more, as of now; whoever works begins it."""
+        return await self._schedules().run_now(name)
+
+    @abstractmethod
+    def _schedules(self) -> Schedules: ...
+
     async def ask(
         self,
         question: str,
@@ -273,6 +319,13 @@ class BlockingDesk(Generic[D]):
     watchlist = _wait_for(Desk.watchlist)
     add_to_watchlist = _wait_for(Desk.add_to_watchlist)
     remove_from_watchlist = _wait_for(Desk.remove_from_watchlist)
+    schedules = _wait_for(Desk.schedules)
+    schedule = _wait_for(Desk.schedule)
+    add_schedule = _wait_for(Desk.add_schedule)
+    pause_schedule = _wait_for(Desk.pause_schedule)
+    resume_schedule = _wait_for(Desk.resume_schedule)
+    remove_schedule = _wait_for(Desk.remove_schedule)
+    run_schedule = _wait_for(Desk.run_schedule)
     ask = _wait_for(Desk.ask)
     answer_plan = _wait_for(Desk.answer_plan)
     conversation = _wait_for(Desk.conversation)

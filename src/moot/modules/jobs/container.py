@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from contextlib import asynccontextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -18,11 +18,13 @@ from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
+    from datetime import datetime
 
     from moot.modules.coordinator.container import CoordinatorContainer
     from moot.modules.jobs.application.batches import BatchService
     from moot.modules.jobs.application.delivery import DeliveryService
     from moot.modules.jobs.application.destinations import DestinationService
+    from moot.modules.jobs.application.schedules import Scheduler, ScheduleService
     from moot.modules.jobs.application.watch import WatchlistService
     from moot.modules.jobs.application.worker import Worker
     from moot.modules.jobs.domain.destinations import Destination
@@ -83,6 +85,7 @@ class JobsContainer:
             self.engine,
             self._coordinator.sessions,
             keeper,
+            self._scheduler(seconds),
             name=name or f"{socket.gethostname()[:60]}-{os.getpid()}-{uuid4().hex[:8]}",
             at_once=at_once or self._settings.worker_sessions,
             lease_seconds=seconds,
@@ -104,6 +107,31 @@ class JobsContainer:
             workspace=workspace,
             currency=self._settings.currency,
         )
+
+    def schedules(self, workspace: str = DEFAULT_WORKSPACE, caller: str | None = None) -> ScheduleService:
+        from moot.modules.jobs.application.schedules import ScheduleService
+        from moot.modules.jobs.infrastructure.schedule_store import SqlSchedules
+
+        store = SqlSchedules(self._database) if self._database else None
+        calendar_of, clock = self._market.market_data().calendar_of, self._clock
+        return ScheduleService(store, self.batches, calendar_of, clock, workspace=workspace, caller=caller)
+
+    def _scheduler(self, lease_seconds: float) -> Scheduler:
+        from moot.modules.jobs.application.schedules import Scheduler
+        from moot.modules.jobs.infrastructure.refresh import refresh
+        from moot.modules.jobs.infrastructure.schedule_store import SqlSchedules
+        from moot.shared.domain.leases import LeaseHolder
+
+        store = SqlSchedules(self._stored)
+        held = LeaseHolder(store, self._lease_clock, lease_seconds)
+        calendar_of = self._market.market_data().calendar_of
+        sync = partial(refresh, self._market.upkeep())
+        return Scheduler(store, held, self.batches, sync, calendar_of, self._tell_time)
+
+    async def _tell_time(self) -> datetime:
+        """What is due by the store's clock may be in the future of a machine whose own is behind: that waits."""
+        await self._stored.keep_time()
+        return min(self._lease_clock.now(), self._clock.now())
 
     def _panel(self) -> DeskPanel:
         from moot.modules.jobs.infrastructure.batch_desk import DeskPanel

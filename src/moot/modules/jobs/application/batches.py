@@ -118,6 +118,11 @@ class BatchService(Batches):
         await self._store.add(batch, symbols)
         return await self.find(batch.id)
 
+    async def list_shares(self, request: BatchRequest) -> list[str]:
+        """Those that would be looked through. Raises what `start` would."""
+        self._panel.check(request)
+        return (await self._read_universe(request))[0]
+
     async def find_all(self, name: str | None = None, *, page: int = 1, page_size: int = 20) -> BatchPage:
         found, total = await self._store.find_page(self._workspace, name, page, page_size)
         return BatchPage(items=await self._view(found), total=total)

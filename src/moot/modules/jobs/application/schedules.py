@@ -5,6 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID, uuid4
 
@@ -30,7 +31,7 @@ from moot.modules.jobs.domain.schedules import (
 from moot.modules.jobs.domain.texts import SAY
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import AppError, Conflict, InvalidInput, NotFound, Unavailable
-from moot.shared.domain.leases import LeaseHolder
+from moot.shared.domain.leases import LeaseHolder, Loss
 from moot.shared.domain.messages import Locale, nearest
 from moot.shared.domain.symbol import Market, Symbol
 from moot.shared.domain.validation import suggest, validate
@@ -162,7 +163,7 @@ class ScheduleService(Schedules):
     async def run_now(self, name: str) -> ScheduleView:
         found = await self.find(name)
         known = {"id": uuid4(), "schedule_id": found.id, "due_at": self._clock.now()}
-        await self._store.add_run(ScheduleRun(**known, requested_by=self._caller or "cli"))
+        await self._store.add_run(ScheduleRun(**known, requested_by=self._caller or "api"))
         return await self.find(name)
 
     @property
@@ -229,7 +230,7 @@ class Scheduler:
             return
         task = asyncio.create_task(self._see_to(run, taken.lease.token))
         self._under_way[run.id] = task
-        self._held.hold(run.id, lambda _: bool(task.cancel()))
+        self._held.hold(run.id, partial(_give_up, task))
         task.add_done_callback(lambda _: self._let_go(run.id))
 
     def _let_go(self, run_id: UUID) -> None:
@@ -276,6 +277,10 @@ class Scheduler:
         ended = {} if passing else {"status": "failed", "ended_at": now}
         until = now + AGAIN_AFTER if passing else None
         await self._store.keep(run.model_copy(update={"error": said, **ended}), token, until)
+
+
+def _give_up(task: asyncio.Task[None], _loss: Loss) -> None:
+    task.cancel()
 
 
 class Hand(NamedTuple):

@@ -42,6 +42,13 @@ class Keeping(Protocol):
     async def close(self) -> None: ...
 
 
+class Timing(Protocol):
+    """The schedules, as a worker knows them."""
+
+    async def look(self) -> None: ...
+    async def close(self) -> None: ...
+
+
 class Worker:
     """It starts as soon as there is a database to work with, and goes when what it runs has ended."""
 
@@ -50,12 +57,14 @@ class Worker:
         engine: Taking,
         sessions: Running,
         batches: Keeping,
+        schedules: Timing | None = None,
         *,
         name: str,
         at_once: int,
         lease_seconds: float,
     ) -> None:
         self.name, self._engine, self._sessions, self._batches = name, engine, sessions, batches
+        self._schedules = schedules
         self._at_once, self._seconds = at_once, lease_seconds / LOOKS_PER_LEASE
         self._stopping = asyncio.Event()
         self._life: asyncio.Task[None] | None = None
@@ -72,6 +81,8 @@ class Worker:
         if self._life is None:
             return
         await self._life
+        if self._schedules:
+            await self._schedules.close()
         await self._batches.close()
         resting = asyncio.create_task(self._engine.rest(grace, busy=self._sessions.busy))
         await self._sessions.close(grace=grace)
@@ -89,6 +100,8 @@ class Worker:
                 return
         while True:
             await self._sessions.look_after()
+            if self._schedules:
+                await self._schedules.look()
             await self._batches.look_after()
             if await passed(self._stopping, self._seconds):
                 return
