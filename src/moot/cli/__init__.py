@@ -36,6 +36,7 @@ COMMANDS = {
     "data": "data",
     "sessions": "sessions",
     "watch": "watch",
+    "schedule": "schedule",
     "notify": "notify",
     "rules": "rules",
     "escalations": "escalations",
