@@ -25,6 +25,13 @@ from moot.modules.coordinator.application.session_history import (
 )
 from moot.modules.coordinator.domain.exceptions import AllExpertsFailed, SessionCancelled
 from moot.modules.intake.application.intake_service import Conversation
+from moot.modules.jobs.application.batches import (
+    Batches,
+    BatchPage,
+    BatchRequest,
+    BatchResults,
+    BatchView,
+)
 from moot.modules.jobs.application.watch import DEFAULT_LIST, Watchlist, Watchlists
 from moot.modules.market_data.application.sql import QueryResult
 from moot.remote.connection import Connection
@@ -39,6 +46,7 @@ SESSIONS = f"{RESEARCH}/sessions"
 SQL = "/market-data/sql"
 INTAKE = "/coordinator/intake"
 WATCHLISTS = "/watchlists"
+BATCHES = "/batches"
 
 
 class RemoteMoot(Desk):
@@ -101,6 +109,9 @@ class RemoteMoot(Desk):
     def _watchlists(self) -> Watchlists:
         return RemoteWatchlists(self._connection)
 
+    def _batches(self) -> Batches:
+        return RemoteBatches(self._connection)
+
     async def _ask(self, question: Body) -> Conversation:
         return await self._connection.post(Conversation, INTAKE, question)
 
@@ -160,3 +171,31 @@ class RemoteWatchlists(Watchlists):
 
     async def remove(self, symbols: Sequence[str], list_name: str = DEFAULT_LIST) -> Watchlist:
         return await self._connection.delete(Watchlist, WATCHLISTS, symbol=symbols, list_name=list_name)
+
+
+class RemoteBatches(Batches):
+    """Those of the workspace that the key is for."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def start(self, request: BatchRequest | Body) -> BatchView:
+        return await self._connection.post(BatchView, BATCHES, dict(request))
+
+    async def find_all(self, name: str | None = None, *, page: int = 1, page_size: int = 20) -> BatchPage:
+        return await self._connection.get(BatchPage, BATCHES, name=name, page=page, page_size=page_size)
+
+    async def find(self, batch_id: UUID) -> BatchView:
+        return await self._connection.get(BatchView, f"{BATCHES}/{batch_id}")
+
+    async def results(self, batch_id: UUID) -> BatchResults:
+        return await self._connection.get(BatchResults, f"{BATCHES}/{batch_id}/results")
+
+    async def pause(self, batch_id: UUID) -> BatchView:
+        return await self._connection.post(BatchView, f"{BATCHES}/{batch_id}/pause")
+
+    async def resume(self, batch_id: UUID) -> BatchView:
+        return await self._connection.post(BatchView, f"{BATCHES}/{batch_id}/resume")
+
+    async def cancel(self, batch_id: UUID) -> BatchView:
+        return await self._connection.post(BatchView, f"{BATCHES}/{batch_id}/cancel")

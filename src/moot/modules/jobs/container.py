@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from moot.modules.jobs.application.batches import BatchService
     from moot.modules.jobs.application.delivery import DeliveryService
     from moot.modules.jobs.application.destinations import DestinationService
+    from moot.modules.jobs.application.tending import BatchKeeper
     from moot.modules.jobs.application.watch import WatchlistService
     from moot.modules.jobs.application.worker import Worker
     from moot.modules.jobs.domain.destinations import Destination
@@ -66,26 +67,15 @@ class JobsContainer:
 
     def worker(self, *, name: str | None = None, at_once: int | None = None) -> Worker:
         """One that takes sessions from the desk's queue."""
-        from moot.modules.jobs.application.tending import BatchKeeper
         from moot.modules.jobs.application.worker import Worker
-        from moot.modules.jobs.infrastructure.batch_store import SqlBatchStore
 
-        seconds = self._settings.lease_seconds
-        database = self._stored
-        keeper = BatchKeeper(
-            SqlBatchStore(database),
-            self._panel(),
-            self._clock,
-            lease_clock=self._lease_clock,
-            lease_seconds=seconds,
-        )
         return Worker(
             self.engine,
             self._coordinator.sessions,
-            keeper,
+            self._keeper(),
             name=name or f"{socket.gethostname()[:60]}-{os.getpid()}-{uuid4().hex[:8]}",
             at_once=at_once or self._settings.worker_sessions,
-            lease_seconds=seconds,
+            lease_seconds=self._settings.lease_seconds,
         )
 
     def batches(self, workspace: str = DEFAULT_WORKSPACE) -> BatchService:
@@ -98,6 +88,7 @@ class JobsContainer:
         return BatchService(
             SqlBatchStore(self._stored),
             self._panel(),
+            self._keeper(),
             MarketUniverses(self._market),
             SqlWatchStore(self._stored),
             self._clock,
@@ -109,6 +100,18 @@ class JobsContainer:
         from moot.modules.jobs.infrastructure.batch_desk import DeskPanel
 
         return DeskPanel(self._coordinator, self._market)
+
+    def _keeper(self) -> BatchKeeper:
+        from moot.modules.jobs.application.tending import BatchKeeper
+        from moot.modules.jobs.infrastructure.batch_store import SqlBatchStore
+
+        return BatchKeeper(
+            SqlBatchStore(self._stored),
+            self._panel(),
+            self._clock,
+            lease_clock=self._lease_clock,
+            lease_seconds=self._settings.lease_seconds,
+        )
 
     @property
     def _stored(self) -> Database:
