@@ -52,6 +52,7 @@ ROUTERS = (
     intake_routes.router,
     market_data_routes.router,
     llm_routes.router,
+    jobs.batching,
     jobs.watching,
     jobs.timing,
     jobs.telling,

@@ -35,6 +35,7 @@ COMMANDS = {
     "llm": "llm",
     "data": "data",
     "sessions": "sessions",
+    "batch": "batch",
     "watch": "watch",
     "schedule": "schedule",
     "notify": "notify",

@@ -26,6 +26,13 @@ from moot.modules.coordinator.application.session_history import (
 )
 from moot.modules.coordinator.domain.exceptions import AllExpertsFailed, SessionCancelled
 from moot.modules.intake.application.intake_service import Conversation
+from moot.modules.jobs.application.batches import (
+    Batches,
+    BatchPage,
+    BatchRequest,
+    BatchResults,
+    BatchView,
+)
 from moot.modules.jobs.application.schedules import ScheduleBody, ScheduleList, Schedules, ScheduleView
 from moot.modules.jobs.application.watch import DEFAULT_LIST, Watchlist, Watchlists
 from moot.modules.market_data.application.sql import QueryResult
@@ -41,6 +48,7 @@ SESSIONS = f"{RESEARCH}/sessions"
 SQL = "/market-data/sql"
 INTAKE = "/coordinator/intake"
 WATCHLISTS = "/watchlists"
+BATCHES = "/batches"
 SCHEDULES = "/schedules"
 
 
@@ -104,6 +112,9 @@ class RemoteMoot(Desk):
     def _watchlists(self) -> Watchlists:
         return RemoteWatchlists(self._connection)
 
+    def _batches(self) -> Batches:
+        return RemoteBatches(self._connection)
+
     def _schedules(self) -> Schedules:
         return RemoteSchedules(self._connection)
 
@@ -166,6 +177,34 @@ class RemoteWatchlists(Watchlists):
 
     async def remove(self, symbols: Sequence[str], list_name: str = DEFAULT_LIST) -> Watchlist:
         return await self._connection.delete(Watchlist, WATCHLISTS, symbol=symbols, list_name=list_name)
+
+
+class RemoteBatches(Batches):
+    """Those of the workspace that the key is for."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def start(self, request: BatchRequest | Body) -> BatchView:
+        return await self._connection.post(BatchView, BATCHES, dict(request))
+
+    async def find_all(self, name: str | None = None, *, page: int = 1, page_size: int = 20) -> BatchPage:
+        return await self._connection.get(BatchPage, BATCHES, name=name, page=page, page_size=page_size)
+
+    async def find(self, batch_id: UUID) -> BatchView:
+        return await self._connection.get(BatchView, f"{BATCHES}/{batch_id}")
+
+    async def results(self, batch_id: UUID) -> BatchResults:
+        return await self._connection.get(BatchResults, f"{BATCHES}/{batch_id}/results")
+
+    async def pause(self, batch_id: UUID) -> BatchView:
+        return await self._connection.post(BatchView, f"{BATCHES}/{batch_id}/pause")
+
+    async def resume(self, batch_id: UUID) -> BatchView:
+        return await self._connection.post(BatchView, f"{BATCHES}/{batch_id}/resume")
+
+    async def cancel(self, batch_id: UUID) -> BatchView:
+        return await self._connection.post(BatchView, f"{BATCHES}/{batch_id}/cancel")
 
 
 class RemoteSchedules(Schedules):

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from moot.modules.jobs.application.delivery import DeliveryService
     from moot.modules.jobs.application.destinations import DestinationService
     from moot.modules.jobs.application.schedules import Scheduler, ScheduleService
+    from moot.modules.jobs.application.tending import BatchKeeper
     from moot.modules.jobs.application.watch import WatchlistService
     from moot.modules.jobs.application.worker import Worker
     from moot.modules.jobs.domain.destinations import Destination
@@ -68,27 +69,16 @@ class JobsContainer:
 
     def worker(self, *, name: str | None = None, at_once: int | None = None) -> Worker:
         """One that takes sessions from the desk's queue."""
-        from moot.modules.jobs.application.tending import BatchKeeper
         from moot.modules.jobs.application.worker import Worker
-        from moot.modules.jobs.infrastructure.batch_store import SqlBatchStore
 
-        seconds = self._settings.lease_seconds
-        database = self._stored
-        keeper = BatchKeeper(
-            SqlBatchStore(database),
-            self._panel(),
-            self._clock,
-            lease_clock=self._lease_clock,
-            lease_seconds=seconds,
-        )
         return Worker(
             self.engine,
             self._coordinator.sessions,
-            keeper,
-            self._scheduler(seconds),
+            self._keeper(),
+            self._scheduler(),
             name=name or f"{socket.gethostname()[:60]}-{os.getpid()}-{uuid4().hex[:8]}",
             at_once=at_once or self._settings.worker_sessions,
-            lease_seconds=seconds,
+            lease_seconds=self._settings.lease_seconds,
         )
 
     def batches(self, workspace: str = DEFAULT_WORKSPACE) -> BatchService:
@@ -101,6 +91,7 @@ class JobsContainer:
         return BatchService(
             SqlBatchStore(self._stored),
             self._panel(),
+            self._keeper(),
             MarketUniverses(self._market),
             SqlWatchStore(self._stored),
             self._clock,
@@ -116,14 +107,14 @@ class JobsContainer:
         calendar_of, clock = self._market.market_data().calendar_of, self._clock
         return ScheduleService(store, self.batches, calendar_of, clock, workspace=workspace, caller=caller)
 
-    def _scheduler(self, lease_seconds: float) -> Scheduler:
+    def _scheduler(self) -> Scheduler:
         from moot.modules.jobs.application.schedules import Scheduler
         from moot.modules.jobs.infrastructure.refresh import refresh
         from moot.modules.jobs.infrastructure.schedule_store import SqlSchedules
         from moot.shared.domain.leases import LeaseHolder
 
         store = SqlSchedules(self._stored)
-        held = LeaseHolder(store, self._lease_clock, lease_seconds)
+        held = LeaseHolder(store, self._lease_clock, self._settings.lease_seconds)
         calendar_of = self._market.market_data().calendar_of
         sync = partial(refresh, self._market.upkeep())
         return Scheduler(store, held, self.batches, sync, calendar_of, self._tell_time)
@@ -137,6 +128,18 @@ class JobsContainer:
         from moot.modules.jobs.infrastructure.batch_desk import DeskPanel
 
         return DeskPanel(self._coordinator, self._market)
+
+    def _keeper(self) -> BatchKeeper:
+        from moot.modules.jobs.application.tending import BatchKeeper
+        from moot.modules.jobs.infrastructure.batch_store import SqlBatchStore
+
+        return BatchKeeper(
+            SqlBatchStore(self._stored),
+            self._panel(),
+            self._clock,
+            lease_clock=self._lease_clock,
+            lease_seconds=self._settings.lease_seconds,
+        )
 
     @property
     def _stored(self) -> Database:

@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime, time
 from typing import Any
 from uuid import UUID, uuid4
 
+from moot.modules.jobs.application.tending import BatchKeeper
 from moot.modules.jobs.domain.batches import (
     WATCHED,
     Answer,
@@ -78,6 +79,7 @@ class BatchService(Batches):
         self,
         store: BatchStore,
         panel: Panel,
+        keeper: BatchKeeper,
         universes: Universes,
         lists: WatchStore,
         clock: Clock,
@@ -86,6 +88,7 @@ class BatchService(Batches):
         currency: str = "",
     ) -> None:
         self._store, self._panel, self._universes, self._lists = store, panel, universes, lists
+        self._keeper = keeper
         self._clock, self._workspace, self._currency = clock, workspace, currency
 
     async def start(
@@ -161,7 +164,10 @@ class BatchService(Batches):
         return await self._turn(batch_id, "running", among=["paused", "running"])
 
     async def cancel(self, batch_id: UUID) -> BatchView:
-        return await self._turn(batch_id, "cancelled", among=["running", "paused", "cancelled"])
+        """At once, whether or not anybody works."""
+        await self._turn(batch_id, "cancelled", among=["running", "paused", "cancelled"])
+        await self._keeper.tend(batch_id)
+        return await self.find(batch_id)
 
     async def _turn(self, batch_id: UUID, to: BatchStatus, among: Collection[BatchStatus]) -> BatchView:
         batch = await self._require(batch_id)
