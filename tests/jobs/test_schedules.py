@@ -9,9 +9,14 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import pytest
+from pydantic import SecretStr
 
+from moot.modules.jobs.application.delivery import DeliveryService
+from moot.modules.jobs.application.destinations import DestinationBody, DestinationService
 from moot.modules.jobs.application.schedules import AGAIN_AFTER, MOST_TRIES, Scheduler, ScheduleService
 from moot.modules.jobs.domain.batches import Batch, BatchRequest
+from moot.modules.jobs.domain.destinations import Destination
+from moot.modules.jobs.domain.notices import Notice
 from moot.modules.jobs.domain.schedules import (
     FIGURES_OUT,
     ScheduleBody,
@@ -20,7 +25,9 @@ from moot.modules.jobs.domain.schedules import (
     find_next,
     is_outdated,
 )
+from moot.modules.jobs.infrastructure.notify_store import SqlNotifications
 from moot.modules.jobs.infrastructure.schedule_store import SqlSchedules
+from moot.modules.llm_platform.infrastructure.config_repository import Cipher
 from moot.modules.market_data.application.sync import PUBLISHED_AT_HOUR
 from moot.modules.market_data.infrastructure.calendars import trading_calendar
 from moot.shared.domain.errors import AppError, Conflict, InvalidInput, NotFound, Unavailable
@@ -432,6 +439,34 @@ async def test_what_cannot_pass_fails_at_once_and_keeps_nothing_else_from_its_ti
         "begun",
         "failed",
     ]
+
+
+async def test_a_run_that_fails_is_told(scene):
+    told: list[tuple[str, str]] = []
+
+    async def send(to: Destination, notice: Notice) -> None:
+        told.append((to.name, notice.text))
+
+    notifications = SqlNotifications(scene.database, Cipher("of the test"))
+    for locale in ("en-US", "zh-CN"):
+        place = {"kind": "wecom", "url": SecretStr("https://chat.example/x"), "locale": locale}
+        service = DestinationService(notifications, send, scene.clock, "default")
+        await service.add(DestinationBody(name=locale, **place, occasions=("failure",)))
+    await scene.service().add(body())
+    scene.go_to(at("2026-09-28"))
+    scene.batches.errors = [InvalidInput("nobody knows it any more")]
+    await scene.look()
+    delivery = DeliveryService(notifications, notifications, None, send, scene.clock)
+    assert (await delivery.deliver_due(scene.clock.now()), await delivery.deliver_due(scene.clock.now())) == (
+        2,
+        0,
+    )
+    assert dict(told) == {
+        "en-US": "Schedule nightly: what was due at 2026-09-28 10:10 UTC could not begin\n"
+        "Why: nobody knows it any more\nAll of its runs: moot schedule show nightly",
+        "zh-CN": "定时任务 nightly：2026-09-28 10:10 UTC 到期的运行未能开始\n"
+        "原因（英文原文）：nobody knows it any more\n全部运行：moot schedule show nightly",
+    }
 
 
 async def test_a_schedule_has_a_name_in_its_workspace(scene):

@@ -193,7 +193,8 @@ class JobsContainer:
     def _record(self) -> DeskRecord:
         from moot.modules.jobs.infrastructure.desk_record import DeskRecord
 
-        return DeskRecord(self._coordinator.session_history(), self._market.market_data(), self._clock)
+        history, data = self._coordinator.session_history(), self._market.market_data()
+        return DeskRecord(history, data, self._clock, self.batches)
 
     @cached_property
     def _notifications(self) -> SqlNotifications | None:

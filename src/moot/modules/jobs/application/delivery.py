@@ -2,14 +2,16 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from itertools import groupby
+from uuid import UUID, uuid5
 
 import structlog
 
 from moot.modules.jobs.application.destinations import refuse_unreadable
+from moot.modules.jobs.domain.batches import State
 from moot.modules.jobs.domain.destinations import (
     LONGEST,
     MOST_ATTEMPTS,
@@ -20,7 +22,16 @@ from moot.modules.jobs.domain.destinations import (
     Send,
     find_pause,
 )
-from moot.modules.jobs.domain.notices import Notice, Pending, Record, compose, compose_digest
+from moot.modules.jobs.domain.notices import (
+    Notice,
+    Occasion,
+    Pending,
+    Record,
+    compose,
+    compose_batch,
+    compose_digest,
+    compose_run,
+)
 from moot.modules.jobs.domain.watch import Ruling, find_before
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import AppError
@@ -35,6 +46,8 @@ HANDFUL = 5
 LOOK_EVERY = 5.0
 """Seconds between two looks at what is due."""
 KEPT = timedelta(days=30)
+OCCASIONS: Mapping[State, Occasion] = {"judged": "verdict", "abstained": "verdict", "failed": "failure"}
+"""What is told of a session by how it fared in its batch."""
 
 
 class DeliveryService:
@@ -132,6 +145,9 @@ class DeliveryService:
     async def _find_words(self, pending: Pending, place: Destination) -> Notice | None:
         """None of a verdict that changed nothing."""
         refuse_unreadable(place)
+        if pending.session_id is None:
+            in_batch = "batch_id" in pending.about
+            return await self._word_batch(pending, place) if in_batch else compose_run(pending, place.locale)
         told = await self._record.tell(pending.session_id, pending.workspace_id)
         before: Ruling | None = None
         if pending.occasion == "verdict" and told.ruling is not None:
@@ -139,6 +155,19 @@ class DeliveryService:
             if not _changes(told.ruling, before):
                 return None
         return compose(pending, told, before, place.locale)
+
+    async def _word_batch(self, pending: Pending, place: Destination) -> Notice:
+        """With what would have been told of its sessions, had they been alone."""
+        results = await self._record.tell_batch(UUID(pending.about["batch_id"]), pending.workspace_id)
+        notices = []
+        for row in results.rows:
+            occasion = OCCASIONS.get(row.state)
+            if row.session_id and occasion:
+                alone = pending._replace(
+                    id=uuid5(pending.id, row.symbol), session_id=row.session_id, occasion=occasion, about={}
+                )
+                notices += [one] if (one := await self._find_words(alone, place)) else []
+        return compose_batch(pending, results, notices, LONGEST[place.kind], place.locale)
 
     async def _note_failure(
         self, claimed: Pending, place: Destination, error: Exception, now: datetime

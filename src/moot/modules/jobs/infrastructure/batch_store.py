@@ -7,10 +7,11 @@ from typing import Any
 from uuid import UUID
 
 from pydantic_core import from_json, to_json
-from sqlalchemy import Index, LargeBinary, String, Text, false, func, select
+from sqlalchemy import Connection, Index, LargeBinary, String, Text, false, func, select
 from sqlalchemy.orm import Mapped, deferred, mapped_column
 
 from moot.modules.jobs.domain.batches import Batch, BatchStatus, BatchStore, Screening
+from moot.modules.jobs.infrastructure.causes import note_batches
 from moot.shared.domain.ids import MOST_PER_PAGE
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.leases import LeasedRow, SqlLeases
@@ -89,7 +90,16 @@ class SqlBatchStore(SqlLeases, BatchStore):
 
     async def update(self, batch_id: UUID, among: Collection[BatchStatus], **changes: Any) -> bool:
         open_ones = (ROW.id == batch_id, ROW.status.in_(among), ROW.ended_at.is_(None))
-        return await self._write(self._update(*open_ones).values(**changes))
+        changing = self._update(*open_ones).values(**changes).returning(ROW.id, ROW.workspace_id)
+        met: list[tuple[UUID, str]] = []
+
+        def work(db: Connection) -> None:
+            met[:] = [(changed.id, changed.workspace_id) for changed in db.execute(changing)]
+            if "ended_at" in changes:
+                note_batches(db, met, changes["ended_at"])
+
+        await self._database.write(work)
+        return bool(met)
 
     async def read_symbols(self, batch_id: UUID) -> list[str]:
         packed = await self._read_one(ROW.symbols, batch_id)

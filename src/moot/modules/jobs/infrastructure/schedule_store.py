@@ -20,6 +20,7 @@ from sqlalchemy import (
 from sqlalchemy.orm import Mapped, mapped_column
 
 from moot.modules.jobs.domain.schedules import Schedule, ScheduleRun, ScheduleStore, ScheduleView
+from moot.modules.jobs.infrastructure.causes import note_failed_run
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.leases import LeasedRow, SqlLeases
 from moot.shared.infrastructure.tables import Base
@@ -133,7 +134,24 @@ class SqlSchedules(SqlLeases, ScheduleStore):
     async def keep(self, run: ScheduleRun, token: int, until: datetime | None = None) -> bool:
         mine = self._update(RUN.id == run.id, RUN.lease_token == token)
         held = {"lease_expires_at": until} if until else {}
-        return await self._write(mine.values(status=run.status, facts=_facts(run), **held))
+        changing = mine.values(status=run.status, facts=_facts(run), **held)
+        met: list[int] = []
+
+        def work(db: Connection) -> None:
+            met[:] = [db.execute(changing).rowcount]
+            if met[0] and run.status == "failed" and run.ended_at:
+                _note_failure(db, run, run.ended_at)
+
+        await self._database.write(work)
+        return met[0] > 0
+
+
+def _note_failure(db: Connection, run: ScheduleRun, at: datetime) -> None:
+    name, workspace, facts = db.execute(
+        select(ROW.name, ROW.workspace_id, ROW.facts).where(ROW.id == run.schedule_id)
+    ).one()
+    told = {"schedule": name, "due": f"{run.due_at:%Y-%m-%d %H:%M} UTC", "why": run.error or ""}
+    note_failed_run(db, run.id, workspace, told | {"locale": facts["request"]["locale"]}, at)
 
 
 def _latest(schedule_id: UUID, most: int) -> Any:

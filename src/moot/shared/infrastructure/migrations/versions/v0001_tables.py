@@ -377,7 +377,7 @@ table_by_id(
     sa.Column("workspace_id", sa.String(64), nullable=False),
     sa.Column("destination_id", sa.Uuid, nullable=False),
     sa.Column("occasion", sa.String(20), nullable=False),
-    sa.Column("session_id", sa.Uuid, nullable=False),
+    sa.Column("session_id", sa.Uuid),
     sa.Column("about", JSON, nullable=False),
     sa.Column("status", sa.String(20), nullable=False),
     sa.Column("attempts", sa.Integer, server_default=ZERO, nullable=False),
