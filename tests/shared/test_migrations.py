@@ -69,6 +69,7 @@ SESSIONS_ALSO = """
     audit_gaps INTEGER
     retry_count INTEGER
     parent_session_id UUID null
+    batch_id UUID null
     lease_owner VARCHAR(100) null
     lease_token BIGINT
     lease_expires_at TIMESTAMP null

@@ -2,9 +2,9 @@
 
 import asyncio
 import csv
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 from uuid import UUID
 
 import typer
@@ -19,16 +19,17 @@ from moot.cli.printing import Prose, field, line_field, minute, price, print_jso
 from moot.cli.texts import SAY, environment_locale, say
 from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS
 from moot.modules.jobs.application.batch_report import (
-    name_columns,
+    NONE,
+    name_column,
     name_status,
     render,
     tell_cells,
     tell_facts,
     tell_how,
 )
-from moot.modules.jobs.application.batches import BatchPage, BatchResults, BatchView, Format
+from moot.modules.jobs.application.batches import BatchPage, BatchResults, BatchView, Format, Ranked
 from moot.shared.domain.errors import InvalidInput, Unavailable
-from moot.shared.domain.messages import LOCALES
+from moot.shared.domain.messages import LOCALES, Locale
 from moot.shared.infrastructure.private_files import write_private
 from moot.shared.infrastructure.settings import Settings, split_names
 
@@ -286,7 +287,7 @@ def _show_page(page: BatchPage) -> None:
         line_field("batch.column.as_of", lambda one: f"{one.as_of:%Y-%m-%d}"),
         line_field("batch.column.shares", lambda one: str(one.shares), justify="right"),
         line_field("batch.column.judged", _tell_judged, justify="right"),
-        line_field("batch.column.cost", lambda one: _tell_cost(one), justify="right"),
+        line_field("batch.column.cost", _tell_cost, justify="right"),
         line_field("batch.column.created", lambda one: minute(one.created_at)),
         none="batch.none",
     )
@@ -316,12 +317,7 @@ def _show_results(results: BatchResults) -> None:
     if not shown:
         return
     console.print()
-    table = Table(*name_columns(locale), box=None, pad_edge=False, row_styles=None)
-    for row in shown:
-        cells = tell_cells(results, row, locale)
-        style = ACTION_STYLES.get(row.action or "", "dim" if row.basis is None else "")
-        table.add_row(*(Text(cell) for cell in cells.values()), style=style)
-    console.print(table)
+    console.print(_list_shares(results, shown, locale))
     if len(shown) < len(results.rows):
         tell("batch.more", count=len(results.rows) - len(shown), id=str(results.batch.id)[:8])
     for row in chosen:
@@ -330,6 +326,22 @@ def _show_results(results: BatchResults) -> None:
     console.print(Prose(tell_how(locale), style="dim"))
 
 
+def _list_shares(results: BatchResults, shown: Sequence[Ranked], locale: Locale) -> Table:
+    """Only a name takes more than a line; without columns that have nothing in them."""
+    rows = [tell_cells(results, row, locale) for row in shown]
+    filled = [name for name in rows[0] if name not in LESS and any(row[name] != NONE for row in rows)]
+    table = Table(box=None, pad_edge=False)
+    for name in filled:
+        justify: Literal["left", "right"] = "right" if name in NUMBERS else "left"
+        table.add_column(name_column(name, locale), justify=justify, no_wrap=name != "name", overflow="fold")
+    for row, cells in zip(shown, rows, strict=True):
+        style = ACTION_STYLES.get(row.action or "", "dim" if row.basis is None else "")
+        table.add_row(*(Text(cells[name]) for name in filled), style=style)
+    return table
+
+
+LESS = ("screen_rank",)
+NUMBERS = ("rank", "lean", "position_percent", "screen_lean")
 ACTION_STYLES = {"BUY": "green", "SELL": "red", "HOLD": "yellow"}
 NOTE = 240
 """Cells of why a share has no verdict."""

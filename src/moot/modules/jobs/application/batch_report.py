@@ -10,6 +10,8 @@ from moot.modules.jobs.domain.batches import Batch, BatchResults, Format, Ranked
 from moot.modules.jobs.domain.texts import SAY
 from moot.shared.domain.markdown import drop_unseen
 from moot.shared.domain.messages import Locale, Message
+from moot.shared.domain.symbol import Symbol
+from moot.shared.domain.texts import SAY as COMMON
 
 NONE = "—"
 FORMULAS = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
@@ -50,8 +52,8 @@ MEDIA: Mapping[Format, str] = {
 }
 
 
-def name_columns(locale: Locale) -> list[str]:
-    return [SAY(f"batch.column.{name}").in_locale(locale) for name in COLUMNS]
+def name_column(name: str, locale: Locale) -> str:
+    return SAY(f"batch.column.{name}").in_locale(locale)
 
 
 def name_status(batch: Batch, locale: Locale) -> str:
@@ -83,7 +85,6 @@ def _facts(results: BatchResults) -> Iterator[Message | str]:
     cost = SAY("batch.cost_unknown") if progress.cost is None else f"{progress.cost:,.4f} {progress.currency}"
     yield SAY(
         "batch.page.facts",
-        status=SAY(f"batch.status.{batch.status}"),
         as_of=f"{batch.as_of:%Y-%m-%d %H:%M} UTC",
         shares=batch.shares,
         screened=NONE if batch.screened is None else batch.screened,
@@ -98,6 +99,8 @@ def _facts(results: BatchResults) -> Iterator[Message | str]:
     if results.left_out:
         yield SAY("batch.page.not_screened", experts=[SAY(f"node.{name}") for name in results.left_out])
     yield from results.notes
+    if any(Symbol.parse(row.symbol).synthetic for row in results.rows[:1]):
+        yield COMMON("synthetic")
     yield from _changes(results)
 
 
@@ -153,10 +156,12 @@ def to_parquet(results: BatchResults, _: Locale) -> bytes:
 
 def to_html(results: BatchResults, locale: Locale) -> bytes:
     """A page by itself: no script, and nothing is loaded."""
-    title = escape(drop_unseen(SAY("batch.page.title", name=results.batch.name).in_locale(locale)))
+    batch = results.batch
+    said = SAY("batch.page.title", name=batch.name, status=SAY(f"batch.status.{batch.status}"))
+    title = escape(drop_unseen(said.in_locale(locale)))
     facts = "".join(f"<p>{escape(line)}</p>" for line in tell_facts(results, locale))
     names = [*COLUMNS, "note"]
-    head = "".join(f"<th>{escape(SAY(f'batch.column.{name}').in_locale(locale))}</th>" for name in names)
+    head = "".join(f'<th class="{name}">{escape(name_column(name, locale))}</th>' for name in names)
     body = "".join(_tell_row(results, row, names, locale) for row in results.rows)
     how = escape(tell_how(locale))
     return (
