@@ -37,6 +37,8 @@ ALL_TABLES = FOUR_TABLES | {
     "conversations",
     "watched_symbols",
     "batches",
+    "schedules",
+    "schedule_runs",
     "notify_destinations",
     "notify_outbox",
     "alembic_version",
@@ -218,6 +220,7 @@ class TestTables:
             ("research_sessions", "parent_session_id", "research_sessions", "id"),
             ("ruleset_activations", "ruleset_id", "rulesets", "id"),
             ("escalations", "decision_row_id", "decisions", "id"),
+            ("schedule_runs", "schedule_id", "schedules", "id"),
         }
 
     @pytest.mark.accepts("A2-19")
@@ -265,6 +268,9 @@ class TestTables:
     @pytest.mark.accepts("A2-22", "A2-23", "A2-24", "A2-25")
     def test_indexes(self, schema: Schema) -> None:
         assert schema.indexes == {
+            "ix_schedules_next_due": ("schedules", ["next_due"]),
+            "ix_schedule_runs_schedule_id_due_at": ("schedule_runs", ["schedule_id", "due_at"]),
+            "ix_schedule_runs_status": ("schedule_runs", ["status"]),
             "ix_notify_outbox_status_due_at": ("notify_outbox", ["status", "due_at"]),
             "ix_notify_outbox_workspace_id_destination_id_status": (
                 "notify_outbox",
