@@ -80,7 +80,8 @@ class Batches:
     ) -> Batch:
         assert batch_id is not None
         assert isinstance(request.as_of, datetime)
-        self.happened.append("began")
+        if batch_id not in self.began:
+            self.happened.append("began")
         self.began.setdefault(batch_id, request)
         given = {"id": batch_id, "workspace_id": "default", "name": request.name, "status": "running"}
         return Batch(
@@ -91,6 +92,9 @@ class Batches:
             shares=1,
             requested_by=requested_by,
         )
+
+    async def find(self, batch_id: UUID) -> Batch:
+        return await self.start(self.began[batch_id], batch_id=batch_id)
 
     @property
     def moments(self) -> list[datetime]:
@@ -201,6 +205,7 @@ async def test_it_begins_once_with_the_data_first_and_as_of_the_due_moment(scene
     assert (request.as_of, request.name, request.universe) == (at("2026-09-28"), "nightly", ["600519.SH"])
     (run,) = await scene.runs()
     assert (run.status, run.due_at, run.batch_id, run.missed) == ("begun", at("2026-09-28"), batch_id, 0)
+    assert run.batch_status == "running"
     assert run.begun_at == run.ended_at == scene.clock.now()
     assert (await scene.service().find("nightly")).next_due == at("2026-09-29")
 

@@ -204,7 +204,8 @@ def _moment(view: ScheduleView, moment: datetime | None) -> str:
 
 
 def _outcome(run: ScheduleRun) -> str:
-    told = [say(f"schedule.status.{run.status}", count=run.missed)]
+    batch = run.batch_status
+    told = [say(f"schedule.batch.{batch}") if batch else say(f"schedule.status.{run.status}")]
     if run.missed:
         told.append(say("schedule.missed", count=run.missed))
     if run.requested_by:

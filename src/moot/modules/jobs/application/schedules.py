@@ -92,6 +92,8 @@ class Batches(Protocol):
     ) -> Batch:
         """One of the same id is begun once."""
 
+    async def find(self, batch_id: UUID) -> Batch: ...
+
 
 BatchesOf = Callable[[str], Batches]
 Sync = Callable[[Sequence[str], Locale], Awaitable[Synced | None]]
@@ -116,11 +118,12 @@ class ScheduleService(Schedules):
         self._clock, self._workspace, self._caller = clock, workspace, caller
 
     async def list(self) -> ScheduleList:
-        return ScheduleList(items=[*await self._store.list(self._workspace, runs=1)])
+        found = await self._store.list(self._workspace, runs=1)
+        return ScheduleList(items=[await self._follow(view) for view in found])
 
     async def find(self, name: str) -> ScheduleView:
         if found := await self._store.list(self._workspace, SHOWN, name):
-            return found[0]
+            return await self._follow(found[0])
         known = [one.name for one in await self._store.list(self._workspace, 0)]
         said = SAY("schedule.not_found", name=name)
         raise NotFound(suggest(said, nearest(name, known)), code="SCHEDULE_NOT_FOUND", name=name)
@@ -165,6 +168,17 @@ class ScheduleService(Schedules):
         known = {"id": uuid4(), "schedule_id": found.id, "due_at": self._clock.now()}
         await self._store.add_run(ScheduleRun(**known, requested_by=self._caller or "api"))
         return await self.find(name)
+
+    async def _follow(self, view: ScheduleView) -> ScheduleView:
+        """With how the batches of its runs stand."""
+        batches = self._batches(self._workspace)
+        runs = [
+            run.model_copy(update={"batch_status": (await batches.find(run.batch_id)).status})
+            if run.batch_id
+            else run
+            for run in view.runs
+        ]
+        return view.model_copy(update={"runs": runs})
 
     @property
     def _store(self) -> ScheduleStore:

@@ -7,7 +7,7 @@ from uuid import UUID, uuid4, uuid5
 
 from pydantic import AwareDatetime, BaseModel, Field
 
-from moot.modules.jobs.domain.batches import BatchRequest
+from moot.modules.jobs.domain.batches import BatchRequest, BatchStatus
 from moot.modules.jobs.domain.texts import SAY
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.symbol import TIME_ZONES, Market
@@ -69,7 +69,7 @@ class Synced(BaseModel, frozen=True):
 
 class ScheduleRun(BaseModel, frozen=True):
     """`missed`: so many due moments before this one nobody was there for. `requested_by`: who did not wait for the
-    clock. `synced` None: nothing was to be fetched, or not yet."""
+    clock. `synced` None: nothing was to be fetched, or not yet. `batch_status` is how its batch stands by now."""
 
     id: UUID
     schedule_id: UUID
@@ -81,6 +81,7 @@ class ScheduleRun(BaseModel, frozen=True):
     requested_by: str | None = None
     synced: Synced | None = None
     batch_id: UUID | None = None
+    batch_status: BatchStatus | None = None
     error: str | None = None
 
 
