@@ -12,6 +12,7 @@ from moot.modules.coordinator.domain.dtos.research_dtos import (
     ResearchResult,
 )
 from moot.modules.coordinator.domain.exceptions import DeskBusy, DeskClosing
+from moot.modules.coordinator.domain.model.session import Recorded
 from moot.modules.coordinator.domain.ports.research_orchestration import IResearchOrchestrationPort
 from moot.shared.domain.clock import SystemClock
 from moot.shared.domain.leases import Lease, Taken
@@ -84,7 +85,7 @@ class Free(FakeSessions):
     """Whose sessions anybody may take."""
 
     async def acquire(self, row_id: UUID, owner: str, now, until) -> Taken:
-        return Taken(Lease(owner, 2, until), False)
+        return Taken(Lease(owner, 2, until), False, Recorded(self.sessions[row_id], [], []))
 
 
 async def test_what_was_accepted_before_is_never_refused() -> None:

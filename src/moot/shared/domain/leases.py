@@ -6,7 +6,7 @@ import socket
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 from uuid import UUID, uuid4
 
 import structlog
@@ -28,10 +28,11 @@ class Lease(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """A lease just taken, and whether somebody has asked meanwhile to cancel what it is for."""
+    """A lease just taken, whether somebody has asked meanwhile to cancel what it is for, and what was found there."""
 
     lease: Lease
     cancel_requested: bool
+    found: Any = None
 
 
 Loss = Literal["taken over", "cancelled"]

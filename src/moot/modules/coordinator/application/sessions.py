@@ -181,7 +181,7 @@ class Sessions:
         await self._repository.request_cancel(session_id)
         if taken := await self._journal.held.take(session_id):
             run = Run(session_id, self._repository, self._clock)
-            await self._journal.reopen(run, taken.lease)
+            await self._journal.reopen(run, taken)
             await self._journal.end(run, SessionCancelled(session_id))
 
     async def outcome(self, session_id: UUID, workspace: str) -> ResearchResult:
@@ -273,7 +273,7 @@ class Sessions:
                     raise SessionHeld(session_id)
                 self._journal.held.hold(session_id, run.stop)
                 run.on_begun = begun
-                await self._journal.reopen(run, taken.lease)
+                await self._journal.reopen(run, taken)
                 if taken.cancel_requested:
                     await self._journal.end(run, cancelled := SessionCancelled(session_id))
                     raise cancelled

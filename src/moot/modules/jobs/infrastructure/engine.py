@@ -135,9 +135,6 @@ class Engine(SessionQueue):
         Engine.at_work = self
 
         async def session(session_id: str) -> None:
-            await step(session_id)
-
-        async def run_session(session_id: str) -> None:
             await run(UUID(session_id))
 
         config: dict[str, Any] = {
@@ -155,7 +152,6 @@ class Engine(SessionQueue):
             failing.push_async_callback(self.rest, 0.0, busy=False)
             with _engine_errors():
                 DBOS(config=cast(Any, config))
-                step = DBOS.step(name="run")(run_session)
                 DBOS.workflow(name=WORKFLOW, max_recovery_attempts=None)(session)
                 DBOS.launch()
                 await self._open_queues(at_once)
