@@ -17,8 +17,10 @@ class SessionQueue:
         """Make ready to take sessions. Raises `Unavailable`."""
         refuse()
 
-    async def put_back(self, session_ids: Collection[UUID]) -> None:
-        """Have them run once more, whatever became of them before: nobody works on them."""
+    async def put_back(self, session_ids: Collection[UUID]) -> list[UUID]:
+        """Have them run once more, whatever became of them before: nobody works on them. Those that waited for it
+        already, and are not among what is returned, keep their place."""
+        return []
 
     async def find_taken(self) -> dict[UUID, float]:
         """Those that some worker has taken and not ended, and for how many seconds it has had them."""

@@ -207,14 +207,14 @@ class Sessions:
         return _require_answer(await history.result(session_id, workspace))
 
     async def look_after(self) -> None:
-        """Put back into the queue whatever is left behind."""
+        """Put back into the queue whatever is left behind. Who took a session a moment ago is about to begin it."""
         try:
             await self._policy.upkeep()
             taken = await self._queue.find_taken()
-            long_ago = [session_id for session_id, ago in taken.items() if ago > self._lease_seconds]
-            if left := await self.find_left_behind(long_ago):
-                logger.info("sessions taken up again", session_ids=[str(session_id) for session_id in left])
-                await self._queue.put_back(left)
+            long_ago = {session_id for session_id, ago in taken.items() if ago > self._lease_seconds}
+            left = set(await self.find_left_behind(long_ago)) - (taken.keys() - long_ago)
+            if back := await self._queue.put_back(left):
+                logger.info("sessions taken up again", session_ids=[str(session_id) for session_id in back])
         except AppError as e:  # the store may be back next time
             logger.warning("no look at what was left behind", error=str(e))
 
