@@ -35,8 +35,8 @@ from moot.modules.coordinator.domain.ports.permission import NodePolicy
 from moot.modules.coordinator.domain.ports.research_orchestration import IResearchOrchestrationPort
 from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
 from moot.shared.domain.clock import Clock, SystemClock
-from moot.shared.domain.errors import AppError
-from moot.shared.domain.leases import LeaseHolder
+from moot.shared.domain.errors import AppError, Unavailable
+from moot.shared.domain.leases import LeaseHolder, passed
 
 logger = structlog.get_logger(__name__)
 
@@ -117,7 +117,8 @@ class Sessions:
     async def work_on(self, session_id: UUID) -> None:
         """Run a session from the queue to its end; how that was is in its record, and in the log.
 
-        Who holds it already, or ended it, is left alone. What this process has no time left for is for others.
+        Who holds it already, or ended it, is left alone. What this process has no time left for is for others. While
+        the store is gone it is waited for: a session that nobody has begun would be left in it for good.
         """
         if (
             run := self._runs.get(session_id)
@@ -125,14 +126,23 @@ class Sessions:
             await asyncio.wait([run.task])
         if session_id in self:
             return
+        while not await self._work_on(self._carry_on(session_id)):
+            await passed(self._closed, LOOK_AGAIN)
+
+    async def _work_on(self, run: Run) -> bool:
+        """Whether it could be begun, or need not be."""
         try:
-            await self._carry_on(session_id).result()
+            await run.result()
         except (DeskClosing, SessionInterrupted):
-            self._unfinished.append(session_id)
+            self._unfinished.append(run.session_id)
         except AppError as e:
-            logger.info("session ended without an answer", session_id=str(session_id), error=str(e))
+            if isinstance(e, Unavailable) and run.lease_token is None:
+                logger.warning("session not begun", session_id=str(run.session_id), error=str(e))
+                return False
+            logger.info("session ended without an answer", session_id=str(run.session_id), error=str(e))
         except Exception:  # bulkhead: nobody waits for this run; its session says that it failed
-            logger.error("session failed", session_id=str(session_id), exc_info=True)
+            logger.error("session failed", session_id=str(run.session_id), exc_info=True)
+        return True
 
     async def resume(self, session_id: UUID, workspace: str, *, watch: Watch | None = None) -> ResearchResult:
         """Go on with a session whose process died. Raises `SessionEnded`, or `SessionHeld` while somebody runs it."""
