@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from uuid import UUID
@@ -19,10 +19,12 @@ from tests.postgres import running_postgres
 
 from bench.desk import QUESTION, StubDesk, stub_desk
 from bench.line import Line
+from moot.modules.coordinator.domain.model.session import SessionFilter
 from moot.modules.jobs.application.worker import Worker
 from moot.modules.jobs.container import Engine
 from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.database import Database
+from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 
 JOBS, PLACES, ROUNDS = 40, 8, 3
 OVERHEAD = {"SQLite": 12.0, "PostgreSQL": 25.0}
@@ -51,13 +53,14 @@ async def a_desk(url: str, latency: float) -> AsyncIterator[tuple[StubDesk, Engi
         await database.close()
 
 
-async def begin(desk: StubDesk, count: int) -> list[UUID]:
-    return [(await desk.service.start(QUESTION)).id for _ in range(count)]
-
-
-async def wait_for(desk: StubDesk, sessions: Sequence[UUID]) -> None:
-    for session_id in sessions:
-        while not (await desk.sessions._repository.require_session(session_id, None)).ended:  # noqa: ASYNC110
+async def run_queued(desk: StubDesk, count: int) -> None:
+    """Begin so many and return when all have ended, with a look at all of them at once now and then: what a look
+    costs is no part of a session."""
+    for _ in range(count):
+        await desk.service.start(QUESTION)
+    for status in ("queued", "running"):
+        still = SessionFilter(workspace_id=DEFAULT_WORKSPACE, status=status, page_size=1)
+        while (await desk.sessions._repository.list_sessions(still)).total:  # noqa: ASYNC110
             await asyncio.sleep(0.2)
 
 
@@ -78,12 +81,12 @@ async def overhead(name: str, url: str) -> Line:
         await asyncio.gather(*(desk.service.execute(QUESTION) for _ in range(JOBS)))  # warm
         worker = Worker(engine, desk.sessions, NoBatches(), name="bench", at_once=PLACES, lease_seconds=60)
         worker.start()
-        await wait_for(desk, await begin(desk, PLACES))
+        await run_queued(desk, PLACES)
         idle = await _idle()
         took, alone = [], []
         for _ in range(ROUNDS):
             began, at = time.process_time(), time.perf_counter()
-            await wait_for(desk, await begin(desk, JOBS))
+            await run_queued(desk, JOBS)
             took.append((time.process_time() - began - idle * (time.perf_counter() - at)) / JOBS)
             began = time.process_time()
             for _ in range(JOBS // PLACES):
@@ -109,9 +112,9 @@ async def two_workers(url: str) -> Line:
     async with a_desk(url, LATENCY) as (desk, _):
         for count in (1, 2):
             workers = [_spawn_worker(url) for _ in range(count)]
-            await wait_for(desk, await begin(desk, PLACES * count))  # until all of them work
-            queued, at = await begin(desk, LATENCY_BOUND), time.perf_counter()
-            await wait_for(desk, queued)
+            await run_queued(desk, PLACES * count)  # until all of them work
+            at = time.perf_counter()
+            await run_queued(desk, LATENCY_BOUND)
             rates.append(LATENCY_BOUND / (time.perf_counter() - at))
             for process in workers:
                 process.terminate()

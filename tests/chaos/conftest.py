@@ -11,10 +11,12 @@ from moot.modules.coordinator.application.dtos.research_dtos import ResearchResu
 from moot.shared.infrastructure.database import Database
 from tests.chaos.desks import CALLS, QUESTION, careful_after, settings_of
 from tests.chaos.nursery import Nursery
+from tests.chaos.outages import Outages
 from tests.chaos.scene import Scene
 from tests.chaos.worker import quiet
 from tests.entry.forked import Forge
 from tests.fakes.llm_server import LLMServer, running_llm_server
+from tests.postgres import Postgres
 
 
 @pytest.fixture(autouse=True)
@@ -32,6 +34,11 @@ def nursery(forge: Forge, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 @pytest.fixture
 def scene(home: Path, database: Database, llm_server: LLMServer, nursery: Nursery) -> Scene:
     return Scene(home, database, llm_server, nursery)
+
+
+@pytest.fixture
+def outages(postgres: Postgres) -> Outages:
+    return Outages(postgres)
 
 
 @pytest.fixture(scope="session")

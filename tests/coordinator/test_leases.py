@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -14,13 +15,15 @@ from moot.modules.coordinator.infrastructure.session_repository import (
     SqlResearchSessionRepository,
 )
 from moot.modules.coordinator.infrastructure.tables import NodeExecutionRow, ResearchSessionRow
-from moot.shared.domain.leases import Lease
+from moot.shared.domain.clock import SystemClock
+from moot.shared.domain.leases import Lease, LeaseHolder, Loss
 from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.audit_verification import verify
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.execution_context import ExecutionContext, LeaseLost, current_execution_ctx
 from moot.shared.infrastructure.transactions import transaction
 from tests.coordinator.test_session_repository import NOON, a_node, a_session
+from tests.fakes.clock import PATIENCE
 
 MINUTE = timedelta(minutes=1)
 
@@ -122,6 +125,33 @@ class TestALease:
         await store.repository.release("first", NOON)
         assert await store.repository.find_left_behind(NOON, 10) == [mine.id]
         assert other.id not in await store.repository.find_left_behind(NOON, 10)
+
+
+async def test_what_is_held_anew_is_not_lost_with_the_lease_before(store: Store) -> None:
+    """As when a session stops for a person, and is woken, while a heartbeat is on its way."""
+    session = await store.a_session(owner=None)
+    asked, answer = asyncio.Event(), asyncio.Event()
+    renew = store.repository.renew
+
+    async def renew_slowly(*given: Any) -> dict[UUID, Loss]:
+        losses = await renew(*given)
+        asked.set()
+        await answer.wait()
+        return losses
+
+    store.repository.renew = renew_slowly  # type: ignore[method-assign]
+    holder = LeaseHolder(store.repository, SystemClock(), seconds=0.03)
+    lost: list[str] = []
+    holder.hold(session.id, lambda loss: lost.append(f"before: {loss}"))
+    await asyncio.wait_for(asked.wait(), PATIENCE)
+    holder.let_go(session.id)
+    holder.hold(session.id, lambda loss: lost.append(f"anew: {loss}"))
+    assert await holder.take(session.id)
+    asked.clear()
+    answer.set()
+    await asyncio.wait_for(asked.wait(), PATIENCE)  # the next one finds it held
+    await holder.close(release=False)
+    assert lost == []
 
 
 async def test_what_is_left_behind_is_found_oldest_first(store: Store) -> None:

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from moot.modules.coordinator.application.session_queue import SessionQueue
 from moot.modules.coordinator.application.sessions import Sessions
+from moot.shared.domain.turns import Priority
 
 
 class OwnQueue(SessionQueue):
@@ -18,10 +19,13 @@ class OwnQueue(SessionQueue):
     async def open(self) -> None:
         return
 
-    async def put_back(self, session_ids: Collection[UUID]) -> None:
+    async def put_back(
+        self, session_ids: Collection[UUID], *, priority: Priority = "interactive", if_taken: bool = True
+    ) -> list[UUID]:
         assert self.sessions is not None
         for session_id in session_ids:
             task = asyncio.create_task(self.sessions.work_on(session_id))
             self.working.add(task)
             task.add_done_callback(self.working.discard)
         await asyncio.sleep(0)  # until they are among the runs
+        return list(session_ids)

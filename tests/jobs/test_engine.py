@@ -11,6 +11,7 @@ import pytest
 from sqlalchemy import text
 
 from moot.desk import Moot
+from moot.modules.jobs.infrastructure import engine
 from moot.modules.jobs.infrastructure.engine import Engine
 from moot.shared.domain.errors import Unavailable
 from moot.shared.infrastructure.database import Database
@@ -102,15 +103,15 @@ async def test_what_a_stopping_worker_has_no_time_for_goes_back_and_on(
     first = working(settings)
     session_id = (await desk.start(**ASKED)).id
     async with first:
-        engine = await first.coordinator.engine()
-        run = engine.run
+        graph = await first.coordinator.engine()
+        run = graph.run
 
         async def wait(request: Any) -> Any:
             begun.set()
             await hold.wait()
             return await run(request)
 
-        monkeypatch.setattr(engine, "run", wait)
+        monkeypatch.setattr(graph, "run", wait)
         first.work()
         await asyncio.wait_for(begun.wait(), PATIENCE)
     assert await jobs(desk) == {str(session_id): "ENQUEUED"}
@@ -129,6 +130,52 @@ async def test_a_session_run_in_place_that_was_left_behind_gets_a_job(settings: 
     async with working(settings) as worker:
         worker.work()
         assert await ended(desk, session_id) == "completed"
+
+
+async def test_jobs_that_ended_long_ago_are_removed_and_no_others(
+    settings: Settings, desk: Moot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran = (await desk.start(**ASKED)).id
+    async with working(settings) as worker:
+        worker.work()
+        assert await ended(desk, ran) == "completed"
+    waits = (await desk.start(**ASKED)).id
+    assert await jobs(desk) == {str(ran): "SUCCESS", str(waits): "ENQUEUED"}
+    await desk.jobs.engine.clear_ended()
+    assert len(await jobs(desk)) == 2, "it ended a moment ago"
+    monkeypatch.setattr(engine, "KEPT", timedelta(hours=-1))
+    monkeypatch.setattr(engine, "AT_A_TIME", 1)
+    await desk.jobs.engine.clear_ended()
+    assert await jobs(desk) == {str(waits): "ENQUEUED"}
+
+
+async def test_what_was_put_back_keeps_its_place_and_what_has_no_job_gets_one(
+    settings: Settings, desk: Moot
+) -> None:
+    first, second = [(await desk.start(**ASKED)).id for _ in range(2)]
+    client = desk.jobs.engine._client
+    assert client is not None
+    await client.delete_workflow_async(str(second))
+    assert await desk.jobs.engine.put_back([first, second]) == [second]
+    assert await jobs(desk) == dict.fromkeys(map(str, [first, second]), "ENQUEUED")
+    async with working(settings) as worker:
+        worker.work()
+        assert await ended(desk, second) == "completed"
+    assert await desk.jobs.engine.put_back([second]) == [second]
+    assert (await jobs(desk))[str(second)] == "ENQUEUED"
+
+
+async def test_what_a_worker_took_a_moment_ago_is_left_to_it(desk: Moot, database: Database) -> None:
+    """As a session is that somebody has woken: begun before, and held by nobody until its worker takes it."""
+    session_id = (await desk.start(**ASKED)).id
+    schema = "dbos." if "postgres" in database.safe_url else ""
+    milliseconds = int(desk.coordinator.sessions._lease_clock.now().timestamp() * 1000)
+    taken = f"UPDATE {schema}workflow_status SET status = 'PENDING', started_at_epoch_ms = {milliseconds}"
+    woken = "UPDATE research_sessions SET lease_token = 1"
+    await database.write(lambda db: [db.execute(text(said)) for said in (taken, woken)])
+    assert await desk.coordinator.sessions.find_left_behind() == [session_id]
+    await desk.coordinator.sessions.look_after()
+    assert await jobs(desk) == {str(session_id): "PENDING"}
 
 
 async def test_one_desk_of_a_process_has_the_worker(settings: Settings, desk: Moot) -> None:

@@ -6,7 +6,7 @@ import socket
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 from uuid import UUID, uuid4
 
 import structlog
@@ -28,10 +28,11 @@ class Lease(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """A lease just taken, and whether somebody has asked meanwhile to cancel what it is for."""
+    """A lease just taken, whether somebody has asked meanwhile to cancel what it is for, and what was found there."""
 
     lease: Lease
     cancel_requested: bool
+    found: Any = None
 
 
 Loss = Literal["taken over", "cancelled"]
@@ -101,14 +102,16 @@ class LeaseHolder:
                 await self._renew()
 
     async def _renew(self) -> None:
-        until = self._clock.now() + self._lease_time
+        """What was let go meanwhile may be held anew by then, under another lease: of that nothing was learnt."""
+        held, until = dict(self._held), self._clock.now() + self._lease_time
         try:
-            losses = await self._leases.renew(self._owner, list(self._held), until)
+            losses = await self._leases.renew(self._owner, list(held), until)
         except AppError as e:  # the store may be back before they run out; if not, every write is fenced
             logger.warning("leases not renewed", error=str(e))
             return
-        for row_id in losses.keys() & self._held:
-            self._held[row_id](losses[row_id])
+        for row_id, loss in losses.items():
+            if (on_loss := self._held.get(row_id)) and on_loss is held[row_id]:
+                on_loss(loss)
 
 
 async def passed(event: asyncio.Event, seconds: float) -> bool:

@@ -53,11 +53,15 @@ class SqlLeases(Leases):
 
         def take(db: Connection) -> None:
             taken[:] = [
-                Taken(Lease(owner, token, until), bool(cancel)) for token, cancel in db.execute(taking)
+                Taken(Lease(owner, token, until), bool(cancel), self._read(db, row_id))
+                for token, cancel in db.execute(taking).all()
             ]
 
         await self._database.write(take)
         return taken[0] if taken else None
+
+    def _read(self, db: Connection, row_id: UUID) -> Any:
+        """What whoever takes a row needs of it, read in the transaction that takes it."""
 
     async def renew(self, owner: str, rows: Sequence[UUID], until: datetime) -> dict[UUID, Loss]:
         row = self._row

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Generic, Literal, NamedTuple, TypeVar, cast
 
+import structlog
 from sqlalchemy import Connection, Dialect, Insert, Table, Update, bindparam, insert, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import SQLAlchemyError
@@ -24,6 +25,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.texts import SAY
 from moot.shared.infrastructure.tables import Base
+
+logger = structlog.get_logger(__name__)
 
 SessionFactory = Callable[[], AsyncSession]
 Work = Callable[[Connection], object]
@@ -38,6 +41,22 @@ async def transaction(session_factory: SessionFactory) -> AsyncIterator[AsyncSes
     with store_errors():
         async with session_factory() as session, session.begin():
             yield session
+
+
+ASK_AGAIN = (0.5, 1, 2, 4, 8, 15)
+"""Seconds between attempts to read what is needed, while the database is gone."""
+
+
+async def read_patiently(read: Callable[[], Awaitable[T]]) -> T:
+    """For whoever goes on from a record and must not do again what is on it: a database that is gone for a moment is
+    waited for."""
+    for pause in ASK_AGAIN:
+        try:
+            return await read()
+        except Unavailable as e:
+            logger.warning("record not read yet", error=str(e))
+            await asyncio.sleep(pause)
+    return await read()
 
 
 @contextmanager

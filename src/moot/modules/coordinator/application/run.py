@@ -36,7 +36,7 @@ from moot.modules.coordinator.domain.ports.research_session_repository import IR
 from moot.modules.coordinator.domain.texts import SAY
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import AppError
-from moot.shared.domain.leases import Lease, LeaseHolder, passed
+from moot.shared.domain.leases import LeaseHolder, Taken, passed
 from moot.shared.infrastructure.execution_context import ExecutionContext, LeaseLost, Tally
 from moot.shared.infrastructure.redaction import error_text
 
@@ -203,22 +203,20 @@ class Journal:
         run.tell(told)
         return run
 
-    async def reopen(self, run: Run, lease: Lease) -> None:
-        """Make `run` that of its session as the record leaves it; calls that nobody has completed are closed.
+    async def reopen(self, run: Run, taken: Taken) -> None:
+        """Make `run` that of its session as it was found; calls that nobody has completed are closed.
 
         The first owner of one that reuses nothing finds nothing there, and runs it like any other.
         """
-        session = await self.repository.require_session(run.session_id, None)
-        nodes = await self.repository.get_node_executions_by_session(session.id)
-        told = await self.repository.events_after(session.id, 0)
+        session, nodes, told = taken.found
         calls: list[dict[str, Any]] = []
-        if nodes or lease.token > 1:
+        if nodes or taken.lease.token > 1:
             await self.repository.close_calls(session.id)
             calls = await self.repository.calls(session.id, "models", include_text=False)
             run.recorded, run.tally = {node.node_type: node for node in nodes}, tally_of(calls)
         run.session = session.model_copy(update={"status": "running"})
         run.request = request_of(session, nodes)
-        run.lease_token = lease.token
+        run.lease_token = taken.lease.token
         run.told = told[-1].seq if told else 0
         run.tell(told)
         run.note("session", **tell_start(run.session, resumed=bool(nodes or calls)))

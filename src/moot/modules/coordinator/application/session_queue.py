@@ -4,6 +4,7 @@ from collections.abc import Collection
 from uuid import UUID
 
 from moot.modules.coordinator.domain.ports.research_session_repository import refuse
+from moot.shared.domain.turns import Priority
 
 BATCH = "batch"
 """The `trigger_source` of what a batch has started: it leaves room for what somebody waits for."""
@@ -17,9 +18,12 @@ class SessionQueue:
         """Make ready to take sessions. Raises `Unavailable`."""
         refuse()
 
-    async def put_back(self, session_ids: Collection[UUID], *, only_ended: bool = False) -> None:
-        """Have them run once more, whatever became of them before: nobody works on them. `only_ended`: those whose
-        turn in the queue is over."""
+    async def put_back(
+        self, session_ids: Collection[UUID], *, priority: Priority = "interactive", if_taken: bool = True
+    ) -> list[UUID]:
+        """Have them run once more, whatever became of them before: nobody works on them. Those that waited for it
+        already, and are not among what is returned, keep their place. `if_taken` False: a worker that has one may."""
+        return []
 
     async def find_taken(self) -> dict[UUID, float]:
         """Those that some worker has taken and not ended, and for how many seconds it has had them."""

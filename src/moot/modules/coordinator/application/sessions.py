@@ -35,8 +35,8 @@ from moot.modules.coordinator.domain.ports.permission import NodePolicy
 from moot.modules.coordinator.domain.ports.research_orchestration import IResearchOrchestrationPort
 from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
 from moot.shared.domain.clock import Clock, SystemClock
-from moot.shared.domain.errors import AppError
-from moot.shared.domain.leases import LeaseHolder
+from moot.shared.domain.errors import AppError, Unavailable
+from moot.shared.domain.leases import LeaseHolder, passed
 
 logger = structlog.get_logger(__name__)
 
@@ -117,7 +117,8 @@ class Sessions:
     async def work_on(self, session_id: UUID) -> None:
         """Run a session from the queue to its end; how that was is in its record, and in the log.
 
-        Who holds it already, or ended it, is left alone. What this process has no time left for is for others.
+        Who holds it already, or ended it, is left alone. What this process has no time left for is for others. While
+        the store is gone it is waited for: a session that nobody has begun would be left in it for good.
         """
         if (
             run := self._runs.get(session_id)
@@ -125,14 +126,23 @@ class Sessions:
             await asyncio.wait([run.task])
         if session_id in self:
             return
+        while not await self._work_on(self._carry_on(session_id)):
+            await passed(self._closed, LOOK_AGAIN)
+
+    async def _work_on(self, run: Run) -> bool:
+        """Whether it could be begun, or need not be."""
         try:
-            await self._carry_on(session_id).result()
+            await run.result()
         except (DeskClosing, SessionInterrupted):
-            self._unfinished.append(session_id)
+            self._unfinished.append(run.session_id)
         except AppError as e:
-            logger.info("session ended without an answer", session_id=str(session_id), error=str(e))
+            if isinstance(e, Unavailable) and run.lease_token is None:
+                logger.warning("session not begun", session_id=str(run.session_id), error=str(e))
+                return False
+            logger.info("session ended without an answer", session_id=str(run.session_id), error=str(e))
         except Exception:  # bulkhead: nobody waits for this run; its session says that it failed
-            logger.error("session failed", session_id=str(session_id), exc_info=True)
+            logger.error("session failed", session_id=str(run.session_id), exc_info=True)
+        return True
 
     async def resume(self, session_id: UUID, workspace: str, *, watch: Watch | None = None) -> ResearchResult:
         """Go on with a session whose process died. Raises `SessionEnded`, or `SessionHeld` while somebody runs it."""
@@ -157,8 +167,8 @@ class Sessions:
         return session.batch_id if session and session.status == "queued" else None
 
     async def queue_again(self, session_ids: Collection[UUID]) -> None:
-        """Those whose turn in the queue is over, though they have not begun."""
-        await self._queue.put_back(session_ids, only_ended=True)
+        """Those of a batch whose turn in the queue is over, though they have not begun."""
+        await self._queue.put_back(session_ids, priority="batch", if_taken=False)
 
     async def find_left_behind(self, taken: Collection[UUID] = ()) -> list[UUID]:
         """Sessions that were begun, or `taken` by somebody, that nobody runs and that have not ended, of all
@@ -190,7 +200,7 @@ class Sessions:
         await self._repository.request_cancel(session_id)
         if taken := await self._journal.held.take(session_id):
             run = Run(session_id, self._repository, self._clock)
-            await self._journal.reopen(run, taken.lease)
+            await self._journal.reopen(run, taken)
             await self._journal.end(run, SessionCancelled(session_id))
 
     async def outcome(self, session_id: UUID, workspace: str) -> ResearchResult:
@@ -216,14 +226,14 @@ class Sessions:
         return _require_answer(await history.result(session_id, workspace))
 
     async def look_after(self) -> None:
-        """Put back into the queue whatever is left behind."""
+        """Put back into the queue whatever is left behind. Who took a session a moment ago is about to begin it."""
         try:
             await self._policy.upkeep()
             taken = await self._queue.find_taken()
-            long_ago = [session_id for session_id, ago in taken.items() if ago > self._lease_seconds]
-            if left := await self.find_left_behind(long_ago):
-                logger.info("sessions taken up again", session_ids=[str(session_id) for session_id in left])
-                await self._queue.put_back(left)
+            long_ago = {session_id for session_id, ago in taken.items() if ago > self._lease_seconds}
+            left = set(await self.find_left_behind(long_ago)) - (taken.keys() - long_ago)
+            if back := await self._queue.put_back(left):
+                logger.info("sessions taken up again", session_ids=[str(session_id) for session_id in back])
         except AppError as e:  # the store may be back next time
             logger.warning("no look at what was left behind", error=str(e))
 
@@ -282,7 +292,7 @@ class Sessions:
                     raise SessionHeld(session_id)
                 self._journal.held.hold(session_id, run.stop)
                 run.on_begun = begun
-                await self._journal.reopen(run, taken.lease)
+                await self._journal.reopen(run, taken)
                 if taken.cancel_requested:
                     await self._journal.end(run, cancelled := SessionCancelled(session_id))
                     raise cancelled

@@ -8,7 +8,19 @@ from uuid import UUID
 from weakref import WeakValueDictionary
 
 import structlog
-from sqlalchemy import ColumnElement, Row, Select, and_, bindparam, case, func, select, type_coerce
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Connection,
+    Row,
+    Select,
+    and_,
+    bindparam,
+    case,
+    func,
+    select,
+    type_coerce,
+)
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import aliased
 
@@ -20,6 +32,7 @@ from moot.modules.coordinator.domain.model.session import (
     IdempotencyKey,
     Judged,
     NodeExecution,
+    Recorded,
     ResearchSession,
     SessionEvent,
     SessionFilter,
@@ -92,6 +105,13 @@ def _last_judged() -> Select[Any]:
 
 
 LAST_JUDGED = _last_judged()
+OF_SESSION: BindParameter[UUID] = bindparam("of_session")
+NODES, EVENTS = NodeExecutionRow.__table__, SessionEventRow.__table__
+SESSION_READ = select(ROW.__table__).where(ROW.id == OF_SESSION)
+NODES_READ = (
+    select(NODES).where(NODES.c.session_id == OF_SESSION).order_by(NODES.c.started_at, NODES.c.node_type)
+)
+EVENTS_READ = select(EVENTS).where(EVENTS.c.session_id == OF_SESSION).order_by(EVENTS.c.seq)
 TO_DO = ROW.status.in_(GOING_ON)
 
 
@@ -197,6 +217,12 @@ class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
         async with transaction(self._database.session) as db:
             row = await db.scalar(wanted)
         return _session(row) if row else None
+
+    def _read(self, db: Connection, row_id: UUID) -> Recorded:
+        asked = {"of_session": row_id}
+        nodes = [NodeExecution.model_validate(dict(row)) for row in db.execute(NODES_READ, asked).mappings()]
+        told = [SessionEvent.model_validate(dict(row)) for row in db.execute(EVENTS_READ, asked).mappings()]
+        return Recorded(_session(db.execute(SESSION_READ, asked).one()), nodes, told)
 
     async def last_judged(self, workspace_id: str, symbol: str, as_of: datetime) -> Judged | None:
         """Looked up where rows are written: on SQLite that is one transaction for all who wait for theirs."""

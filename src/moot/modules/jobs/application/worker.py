@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from itertools import count
 from typing import Protocol
 from uuid import UUID
 
@@ -14,12 +15,15 @@ logger = structlog.get_logger(__name__)
 
 LOOKS_PER_LEASE = 4
 """How often a worker looks for what others left behind, in the time they have to be silent."""
+LOOKS_PER_CLEARING = 16
+"""At every so many looks the jobs that have ended are removed."""
 
 
 class Taking(Protocol):
     """What a worker needs of the engine."""
 
     async def work(self, run: Callable[[UUID], Awaitable[None]], *, worker: str, at_once: int) -> None: ...
+    async def clear_ended(self) -> None: ...
     async def rest(self, grace: float, *, busy: bool) -> None: ...
 
 
@@ -98,13 +102,21 @@ class Worker:
                 logger.warning("worker not at work yet", error=str(e))
             if await passed(self._stopping, 0.0 if self.working else self._seconds):
                 return
-        while True:
+        for look in count():
             await self._sessions.look_after()
             if self._schedules:
                 await self._schedules.look()
             await self._batches.look_after()
+            if look % LOOKS_PER_CLEARING == 0:
+                await self._clear()
             if await passed(self._stopping, self._seconds):
                 return
 
     async def _run(self, session_id: UUID) -> None:
         await self._batches.work_on(session_id, self._sessions.work_on)
+
+    async def _clear(self) -> None:
+        try:
+            await self._engine.clear_ended()
+        except AppError as e:  # they are there the next time
+            logger.warning("ended jobs not removed", error=str(e))

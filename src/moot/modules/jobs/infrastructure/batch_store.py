@@ -63,7 +63,7 @@ class SqlBatchStore(SqlLeases, BatchStore):
         wanted = select(ROW).where(ROW.id == batch_id)
         if workspace is not None:
             wanted = wanted.where(ROW.workspace_id == workspace)
-        return next(iter(await self._read(wanted)), None)
+        return next(iter(await self._select(wanted)), None)
 
     async def find_page(
         self, workspace: str, name: str | None, page: int, size: int
@@ -72,7 +72,7 @@ class SqlBatchStore(SqlLeases, BatchStore):
         wanted = select(ROW).where(*mine).order_by(*NEWEST_FIRST).limit(size).offset((page - 1) * size)
         async with transaction(self._database.session) as db:
             total = await db.scalar(select(func.count()).select_from(ROW).where(*mine)) or 0
-        return await self._read(wanted), total
+        return await self._select(wanted), total
 
     async def find_ids(self, workspace: str, first: UUID, last: UUID) -> list[UUID]:
         mine = select(ROW.id).where(ROW.workspace_id == workspace, ROW.id.between(first, last))
@@ -82,7 +82,7 @@ class SqlBatchStore(SqlLeases, BatchStore):
     async def find_previous(self, batch: Batch) -> Batch | None:
         alike = (ROW.workspace_id == batch.workspace_id, ROW.name == batch.name, ROW.status == "done")
         wanted = select(ROW).where(*alike, ROW.created_at < batch.created_at).order_by(*NEWEST_FIRST).limit(1)
-        return next(iter(await self._read(wanted)), None)
+        return next(iter(await self._select(wanted)), None)
 
     async def find_open(self, now: datetime) -> list[UUID]:
         async with transaction(self._database.session) as db:
@@ -115,7 +115,7 @@ class SqlBatchStore(SqlLeases, BatchStore):
         first = self._update(ROW.id == batch_id, ROW.screening.is_(None))
         await self._write(first.values(screening=packed, screened=ranked))
 
-    async def _read(self, wanted: Any) -> list[Batch]:
+    async def _select(self, wanted: Any) -> list[Batch]:
         async with transaction(self._database.session) as db:
             return [Batch.model_validate(row, from_attributes=True) for row in await db.scalars(wanted)]
 

@@ -11,6 +11,7 @@ import math
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, contextmanager
+from datetime import timedelta
 from functools import partial
 from time import sleep
 from typing import TYPE_CHECKING, Any, ClassVar, cast
@@ -39,7 +40,12 @@ MIGRATIONS = 5
 """How often they are tried: of two that begin at once, one finds half of the other's tables."""
 LEEWAY = 15
 """Seconds for what was interrupted to say so."""
-ENDED = ("SUCCESS", "ERROR")
+WAITING = "ENQUEUED"
+ENDED = ("SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED")
+KEPT = timedelta(hours=1)
+"""So long a job that has ended is there for whoever looks for what went wrong."""
+AT_A_TIME = 500
+WITHOUT_DATA: dict[str, Any] = {"load_input": False, "load_output": False}
 
 Run = Callable[[UUID], Awaitable[None]]
 
@@ -90,33 +96,49 @@ class Engine(SessionQueue):
                 priority: Priority = "batch" if row["trigger_source"] == BATCH else "interactive"
                 self._client.enqueue_in_transaction(db, _job(row["id"], priority), str(row["id"]))
 
-    async def put_back(self, session_ids: Collection[UUID], *, only_ended: bool = False) -> None:
+    async def put_back(
+        self, session_ids: Collection[UUID], *, priority: Priority = "interactive", if_taken: bool = True
+    ) -> list[UUID]:
+        """One that has ended, as of a session that waited for a person, is as good as none: it gets a new job."""
         if not session_ids:
-            return
+            return []
         await self.open()
         assert self._client is not None
         ids = [str(session_id) for session_id in session_ids]
         with _engine_errors():
-            found = await self._client.list_workflows_async(
-                workflow_ids=ids, load_input=False, load_output=False
-            )
-            known = {job.workflow_id: job for job in found if not only_ended or job.status in ENDED}
-            for new in [] if only_ended else set(ids) - known.keys():
-                await self._client.enqueue_async(_job(UUID(new), "interactive"), new)
-            for job in known.values():
-                queue = job.queue_name or QUEUES["interactive"]
-                if job.status in ENDED:
-                    await self._client.rewind_workflow_async(job.workflow_id, queue_name=queue)
-                else:
-                    await self._client.resume_workflows_async([job.workflow_id], queue_name=queue)
+            jobs = await self._client.list_workflows_async(workflow_ids=ids, **WITHOUT_DATA)
+            ended = [job.workflow_id for job in jobs if job.status in ENDED]
+            if ended:
+                await self._client.delete_workflows_async(ended)
+            there = {job.workflow_id: job for job in jobs if job.status not in ENDED}
+            new = [job_id for job_id in ids if job_id not in there]
+            for job_id in new:
+                await self._client.enqueue_async(_job(UUID(job_id), priority), job_id)
+            taken = [job for job in there.values() if if_taken and job.status != WAITING]
+            for job in taken:
+                await self._client.resume_workflows_async([job.workflow_id], queue_name=job.queue_name)
+        return [UUID(job_id) for job_id in (*new, *(job.workflow_id for job in taken))]
+
+    async def clear_ended(self) -> None:
+        """Remove the jobs that ended some time ago: what they came to is on the record of their sessions."""
+        await self.open()
+        assert self._client is not None
+        before = (self._database.clock.now() - KEPT).isoformat()
+        full = True
+        while full:
+            with _engine_errors():
+                jobs = await self._client.list_workflows_async(
+                    status=list(ENDED), completed_before=before, limit=AT_A_TIME, **WITHOUT_DATA
+                )
+                if jobs:
+                    await self._client.delete_workflows_async([job.workflow_id for job in jobs])
+            full = len(jobs) == AT_A_TIME
 
     async def find_taken(self) -> dict[UUID, float]:
         await self.open()
         assert self._client is not None
         with _engine_errors():
-            taken = await self._client.list_workflows_async(
-                status="PENDING", name=WORKFLOW, load_input=False, load_output=False
-            )
+            taken = await self._client.list_workflows_async(status="PENDING", name=WORKFLOW, **WITHOUT_DATA)
         now = self._database.clock.now().timestamp()
         return {UUID(job.workflow_id): now - (job.dequeued_at or 0) / 1000 for job in taken}
 
@@ -135,9 +157,6 @@ class Engine(SessionQueue):
         Engine.at_work = self
 
         async def session(session_id: str) -> None:
-            await step(session_id)
-
-        async def run_session(session_id: str) -> None:
             await run(UUID(session_id))
 
         config: dict[str, Any] = {
@@ -155,7 +174,6 @@ class Engine(SessionQueue):
             failing.push_async_callback(self.rest, 0.0, busy=False)
             with _engine_errors():
                 DBOS(config=cast(Any, config))
-                step = DBOS.step(name="run")(run_session)
                 DBOS.workflow(name=WORKFLOW, max_recovery_attempts=None)(session)
                 DBOS.launch()
                 await self._open_queues(at_once)

@@ -22,7 +22,7 @@ from moot.shared.infrastructure.call_audit import (
 )
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.tables import ExternalAPICallLog
-from moot.shared.infrastructure.transactions import transaction
+from moot.shared.infrastructure.transactions import read_patiently, transaction
 
 ASKED = (
     "caller_module",
@@ -136,7 +136,7 @@ class SqlCallJournal(CallJournal):
 
     async def find_answered(self, session_id: str, agent: str | None, ordinal: int) -> list[CallLogItem]:
         place = (Call.session_id == UUID(session_id), Call.caller_agent == agent, Call.ordinal == ordinal)
-        return await self.model_calls.find(*place, SUCCEEDED, LIVE)
+        return await read_patiently(lambda: self.model_calls.find(*place, SUCCEEDED, LIVE))
 
     async def usage(
         self, by: By, workspace: str, since: datetime | None, model_name: str | None = None

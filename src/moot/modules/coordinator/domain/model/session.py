@@ -234,3 +234,11 @@ class SessionEvent(BaseModel, frozen=True):
     type: EventType
     at: AwareDatetime
     data: dict[str, Any]
+
+
+class Recorded(NamedTuple):
+    """All that is on the record of a session, of one moment."""
+
+    session: ResearchSession
+    nodes: Sequence[NodeExecution]
+    events: Sequence[SessionEvent]

@@ -109,6 +109,7 @@ class IResearchSessionRepository(Leases):
         refuse()
 
     async def acquire(self, row_id: UUID, owner: str, now: datetime, until: datetime) -> Taken | None:
+        """With the session as it is `Recorded`."""
         refuse()
 
     async def renew(self, owner: str, rows: Sequence[UUID], until: datetime) -> dict[UUID, Loss]:

@@ -40,6 +40,7 @@ from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import DecisionRejected
 from moot.shared.domain.symbol import Symbol
 from moot.shared.infrastructure.execution_context import ExecutionContext, current_context
+from moot.shared.infrastructure.transactions import read_patiently
 
 REQUESTER = "coordinator"
 ASKED = {"symbol", "experts", "options", "skip_debate", "max_cost", "locale", "trigger_source"}
@@ -166,9 +167,10 @@ class GovernanceAdapter(NodePolicy):
         raise _refusal(decision.record, context)
 
     async def _find_decision(self, context: ExecutionContext, decision_id: str) -> DecisionRecord | None:
-        if self._agent.log is None or not context.session_id:
+        log = self._agent.log
+        if log is None or not context.session_id:
             return None
-        made = await self._agent.log.of_session(UUID(context.session_id), context.workspace)
+        made = await read_patiently(lambda: log.of_session(UUID(context.session_id), context.workspace))
         mine = [record for record in made if record.decision_id == decision_id]
         return mine[-1] if mine and mine[-1].status != "escalated" else None
 
