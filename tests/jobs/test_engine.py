@@ -165,6 +165,24 @@ async def test_what_was_put_back_keeps_its_place_and_what_has_no_job_gets_one(
     assert (await jobs(desk))[str(second)] == "ENQUEUED"
 
 
+async def test_what_a_batch_held_back_for_long_gets_a_job_of_a_batch_and_what_a_worker_has_is_left_to_it(
+    desk: Moot, database: Database
+) -> None:
+    """As sessions of a batch that goes on after hours: the jobs that ended meanwhile are gone."""
+    held_back, taken = [(await desk.start(**ASKED)).id for _ in range(2)]
+    client = desk.jobs.engine._client
+    assert client is not None
+    await client.delete_workflow_async(str(held_back))
+    schema = "dbos." if "postgres" in database.safe_url else ""
+    await database.write(
+        lambda db: db.execute(text(f"UPDATE {schema}workflow_status SET status = 'PENDING'"))
+    )
+    await desk.coordinator.sessions.queue_again([held_back, taken])
+    assert await jobs(desk) == {str(held_back): "ENQUEUED", str(taken): "PENDING"}
+    [job] = await client.list_workflows_async(workflow_ids=[str(held_back)])
+    assert job.queue_name == "batch"
+
+
 async def test_what_a_worker_took_a_moment_ago_is_left_to_it(desk: Moot, database: Database) -> None:
     """As a session is that somebody has woken: begun before, and held by nobody until its worker takes it."""
     session_id = (await desk.start(**ASKED)).id
