@@ -28,7 +28,15 @@ from moot.shared.domain.ids import LAST_PAGE, MOST_PER_PAGE, find_id
 from moot.shared.domain.symbol import Symbol
 from moot.shared.domain.validation import Strict, refuse
 
-__all__ = ["NodeExecution", "ResearchSession", "SessionEvent", "SessionFilter", "SessionPage"]
+__all__ = [
+    "NodeExecution",
+    "ResearchSession",
+    "SessionEvent",
+    "SessionFilter",
+    "SessionPage",
+    "SessionStatus",
+    "VerdictAction",
+]
 
 
 LOOK_AGAIN = 0.3
