@@ -85,7 +85,7 @@ class Moot(Desk):
         configure_quietly(self.settings.log_level)
         self.locale: Locale = self.settings.locale or DEFAULT_LOCALE
         self._trigger_source = trigger_source
-        self._clock = clock or SystemClock()
+        self.clock = self._clock = clock or SystemClock()
         self._opened_later = AsyncExitStack()
         self._queue: Engine | None = None
         self._worker: Worker | None = None

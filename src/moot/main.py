@@ -14,6 +14,7 @@ from moot.modules.access.presentation import Guard
 from moot.shared.infrastructure.logging import configure_logging
 from moot.shared.presentation.errors import install_error_handlers
 from moot.shared.presentation.limits import BodyLimit, Streams
+from moot.web.site import install_console
 
 
 def create_app(desk: Moot | None = None) -> FastAPI:
@@ -50,6 +51,7 @@ def create_app(desk: Moot | None = None) -> FastAPI:
     app.add_middleware(BodyLimit, most=bound_body)
     app.add_middleware(Guard)
     install_error_handlers(app)
+    install_console(app)
     register_routes(app)
     return app
 

@@ -27,6 +27,7 @@ ALL_TABLES = FOUR_TABLES | {
     "audit_chain",
     "audit_heads",
     "api_keys",
+    "console_logins",
     "session_answers",
     "session_events",
     "texts",

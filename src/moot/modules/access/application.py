@@ -3,6 +3,7 @@
 import asyncio
 import math
 import re
+import secrets
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -11,7 +12,7 @@ from typing import NamedTuple
 import structlog
 
 from moot.modules.access import domain
-from moot.modules.access.domain import SAY, SCOPES, ApiKey, Bucket, Buckets, Scope
+from moot.modules.access.domain import SAY, SCOPES, ApiKey, Bucket, Buckets, Login, Scope
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import (
     AppError,
@@ -103,7 +104,31 @@ class AccessService:
         if presented is None:
             await self._attempt(address, patience=0.0)
             raise Unauthenticated(SAY("key_missing"))
+        return self._allow(await self._verify(presented, address), needed)
+
+    async def login(self, presented: str, address: str) -> str:
+        """A token for the browser of whoever shows a key, so that it need not keep the key. Raises as `admit`."""
         key = await self._verify(presented, address)
+        token = secrets.token_urlsafe(domain.SECRET_BYTES)
+        now = self._clock.now()
+        login = Login(
+            token_hash=domain.digest_of(token), key_id=key.id, expires_at=now + domain.LOGGED_IN_FOR
+        )
+        await self._require_store().add_login(login, now)
+        return token
+
+    async def admit_login(self, token: str, needed: Scope) -> ApiKey | None:
+        """Whose browser this is; None: it has to log in, as its key was revoked, its time is up or it left."""
+        login = await self._keys.get_login(domain.digest_of(token)) if self._keys else None
+        if login is None or login.expires_at <= self._clock.now():
+            return None
+        key = await self._require_store().get(login.key_id)
+        return self._allow(key, needed) if key and key.revoked_at is None else None
+
+    async def logout(self, token: str) -> None:
+        await self._require_store().remove_login(domain.digest_of(token))
+
+    def _allow(self, key: ApiKey, needed: Scope) -> ApiKey:
         self._take(self._requests.of(key.id, self._seconds()), "too_many", name=key.name)
         self._note_use(key)
         if not key.allows(needed):

@@ -12,7 +12,7 @@ import string
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Literal, Protocol, get_args
 
@@ -75,6 +75,14 @@ class ApiKey(BaseModel, frozen=True, from_attributes=True):
         return hmac.compare_digest(self.key_hash, digest) and self.revoked_at is None
 
 
+class Login(BaseModel, frozen=True, from_attributes=True):
+    """A browser that showed a key. It keeps a token instead, of which a digest is on file; with the key it ends."""
+
+    token_hash: str = Field(repr=False)
+    key_id: str
+    expires_at: AwareDatetime
+
+
 class KeyRepository(Protocol):
     async def add(self, key: ApiKey) -> None: ...
 
@@ -89,7 +97,15 @@ class KeyRepository(Protocol):
     async def change(self, key_id: str, **moments: datetime) -> None:
         """Write down when it was revoked, or used last."""
 
+    async def add_login(self, login: Login, now: datetime) -> None:
+        """Those that have expired by `now` make room."""
 
+    async def get_login(self, token_hash: str) -> Login | None: ...
+
+    async def remove_login(self, token_hash: str) -> None: ...
+
+
+LOGGED_IN_FOR = timedelta(days=7)
 REQUESTS_A_MINUTE = 600
 ATTEMPTS_A_MINUTE = 60
 PATIENCE = 5.0

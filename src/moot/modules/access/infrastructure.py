@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import String, insert, select, update
+from sqlalchemy import Connection, String, delete, insert, select, update
 from sqlalchemy.orm import Mapped, mapped_column
 
-from moot.modules.access.domain import ApiKey, KeyRepository
+from moot.modules.access.domain import ApiKey, KeyRepository, Login
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 from moot.shared.infrastructure.tables import Base
@@ -26,6 +26,14 @@ class ApiKeyRow(Base):
     created_at: Mapped[datetime]
     revoked_at: Mapped[datetime | None]
     last_used_at: Mapped[datetime | None]
+
+
+class LoginRow(Base):
+    __tablename__ = "console_logins"
+
+    token_hash: Mapped[str] = mapped_column(String(64), primary_key=True)
+    key_id: Mapped[str] = mapped_column(String(8))
+    expires_at: Mapped[datetime] = mapped_column(index=True)
 
 
 class SqlKeyRepository(KeyRepository):
@@ -54,3 +62,19 @@ class SqlKeyRepository(KeyRepository):
     async def change(self, key_id: str, **moments: datetime) -> None:
         changed = update(ApiKeyRow).where(ApiKeyRow.id == key_id).values(moments)
         await self._database.write(lambda db: db.execute(changed))
+
+    async def add_login(self, login: Login, now: datetime) -> None:
+        def write(db: Connection) -> None:
+            db.execute(delete(LoginRow).where(LoginRow.expires_at <= now))
+            db.execute(insert(LoginRow).values(login.model_dump()))
+
+        await self._database.write(write)
+
+    async def get_login(self, token_hash: str) -> Login | None:
+        async with transaction(self._database.session) as db:
+            row = await db.get(LoginRow, token_hash)
+        return Login.model_validate(row) if row else None
+
+    async def remove_login(self, token_hash: str) -> None:
+        gone = delete(LoginRow).where(LoginRow.token_hash == token_hash)
+        await self._database.write(lambda db: db.execute(gone))

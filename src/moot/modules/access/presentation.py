@@ -12,10 +12,11 @@ from fastapi import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from moot.modules.access.application import AccessService
-from moot.modules.access.domain import SAY
+from moot.modules.access.domain import SAY, SCOPES
 from moot.modules.access.domain import Scope as KeyScope
 from moot.shared.domain.errors import AppError, Forbidden, Unauthenticated
 from moot.shared.domain.messages import shorten
+from moot.shared.presentation.caller import is_api, wants_page
 from moot.shared.presentation.errors import answer
 
 logger = structlog.get_logger(__name__)
@@ -26,8 +27,9 @@ BY_A_PROXY = re.compile(
 """Headers that tell of somebody in between, or for whom: the request is not from the machine that delivers it."""
 PORT = re.compile(r":\d+$")
 
-OPEN = re.compile(r"/|/healthz|/readyz|/openapi\.json|/docs(/assets/.*)?")
-"""For everybody: they tell nothing about anybody's work."""
+OPEN = re.compile(r"/|/healthz|/readyz|/openapi\.json|/docs(/assets/.*)?|/static/.*|/login|/preferences")
+"""For everybody: they tell nothing about anybody's work. At `/` a program finds the API, and a person their desk."""
+LOGIN_COOKIE = "moot_login"
 
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
 SENDING = frozenset({"POST"})
@@ -43,6 +45,8 @@ NEEDS: tuple[tuple[frozenset[str], str, KeyScope], ...] = (
     (SENDING, r"/api/v1/batches(/[^/]+/(pause|resume|cancel))?", "research"),
     (frozenset({"POST", "DELETE"}), r"/api/v1/schedules(/[^/]+(/(pause|resume|run))?)?", "research"),
     (SENDING, r"/api/v1/coordinator/(decisions|rules/generate|rulesets/(check|[^/]+/simulate))", "research"),
+    (SENDING, r"/research|/sessions/[^/]+/(retry|cancel)|/watch(/remove)?", "research"),
+    (SENDING, r"/logout", "read"),
     (SENDING, r"/api/v1/coordinator/escalations/[^/]+/(approve|reject|edit)", "approve"),
 )
 """What a request needs: the one table of it. Whatever it does not name needs the most."""
@@ -76,16 +80,22 @@ def find_scope(method: str, path: str) -> KeyScope:
 
 async def _admit(request: Request) -> None:
     path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
-    if is_open(path):
+    if request.method in SENDING and not is_api(path):
+        _refuse_forgery(request)
+    if is_open(path) and not (path == "/" and wants_page(request)):
         return
     key = _find_key(request)
     if key is None and await _needs_none(request):
         _refuse_other_sites(request)
+        request.state.scopes = SCOPES
         return
     access: AccessService = request.app.state.access
-    address = request.client.host if request.client else ""
-    holder = await access.admit(key, find_scope(request.method, path), address)
+    needed, token = find_scope(request.method, path), request.cookies.get(LOGIN_COOKIE)
+    holder = await access.admit_login(token, needed) if key is None and token and not is_api(path) else None
+    if holder is None:
+        holder = await access.admit(key, needed, request.client.host if request.client else "")
     request.state.workspace, request.state.caller = holder.workspace_id, holder.name
+    request.state.scopes = tuple(scope for scope in SCOPES if holder.allows(scope))
 
 
 async def _refuse(request: Request, error: AppError, receive: Receive, send: Send) -> None:
@@ -124,6 +134,16 @@ def _refuse_other_sites(request: Request) -> None:
         return
     said = shorten(origin)
     raise Forbidden(SAY("sites.origin", origin=said, host=host), code="ORIGIN_REFUSED", origin=said)
+
+
+def _refuse_forgery(request: Request) -> None:
+    """A form is sent from a page of this desk, as the browser says that sends it. A page of another site may have it
+    sent, with the reader's cookie, but cannot make the browser say so."""
+    said = request.headers.get("sec-fetch-site")
+    host, origin = request.headers.get("host", "").lower(), request.headers.get("origin", "")
+    if said == "same-origin" or (said is None and origin.lower().partition("://")[2] == host != ""):
+        return
+    raise Forbidden(SAY("sites.form"), code="ORIGIN_REFUSED", origin=shorten(origin))
 
 
 def is_loopback(host: str) -> bool:

@@ -23,6 +23,17 @@ def workspace_of(request: Request) -> str:
     return getattr(request.state, "workspace", DEFAULT_WORKSPACE)
 
 
+def is_api(path: str) -> bool:
+    """For programs, in JSON. All else is for people, in pages and forms."""
+    return path.startswith("/api/")
+
+
+def wants_page(request: Request) -> bool:
+    """A browser asks, for a page or for a part of one."""
+    asks = "text/html" in request.headers.get("accept", "") or "hx-request" in request.headers
+    return asks and not is_api(request.url.path)
+
+
 QUALITY = re.compile(r";\s*q\s*=\s*([^;\s]*)")
 
 

@@ -1,10 +1,10 @@
 """One mapping from what went wrong to what HTTP says: `{"success": false, "code", "message", "details"}`."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import structlog
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.routing import iter_route_contexts
@@ -17,7 +17,7 @@ from moot.shared.domain.errors import AppError, InvalidInput, NotFound
 from moot.shared.domain.messages import LOCALES, Locale, nearest, shorten
 from moot.shared.domain.texts import SAY
 from moot.shared.domain.validation import invalid_input, suggest
-from moot.shared.presentation.caller import reader_of
+from moot.shared.presentation.caller import reader_of, wants_page
 
 logger = structlog.get_logger(__name__)
 
@@ -55,15 +55,15 @@ def refusals(why: Mapping[int, str]) -> Responses:
 
 def install_error_handlers(app: FastAPI) -> None:
     @app.exception_handler(AppError)
-    async def on_app_error(request: Request, error: AppError) -> JSONResponse:
+    async def on_app_error(request: Request, error: AppError) -> Response:
         return answer(request, error)
 
     @app.exception_handler(RequestValidationError)
-    async def on_bad_request(request: Request, error: RequestValidationError) -> JSONResponse:
+    async def on_bad_request(request: Request, error: RequestValidationError) -> Response:
         return answer(request, invalid_input(error.errors()), asked=error.body)
 
     @app.exception_handler(HTTPException)
-    async def on_http_error(request: Request, error: HTTPException) -> JSONResponse:
+    async def on_http_error(request: Request, error: HTTPException) -> Response:
         here = {"method": shorten(request.method), "path": shorten(request.url.path)}
         if error.status_code != 405:
             known = (route.path or "" for route in iter_route_contexts(request.app.routes))
@@ -80,7 +80,7 @@ def install_error_handlers(app: FastAPI) -> None:
         return response
 
     @app.exception_handler(Exception)
-    async def on_defect(request: Request, error: Exception) -> JSONResponse:
+    async def on_defect(request: Request, error: Exception) -> Response:
         logger.error("unexpected error", path=request.url.path, exc_info=error)
         return answer(request, AppError(SAY("unexpected")))
 
@@ -95,16 +95,20 @@ def _find_methods(request: Request) -> list[str]:
     ]
 
 
-def answer(
-    request: Request, error: AppError, status: int | None = None, *, asked: Any = None
-) -> JSONResponse:
-    """The error as a response, for handlers and for what stands before the routes."""
+def answer(request: Request, error: AppError, status: int | None = None, *, asked: Any = None) -> Response:
+    """The error as a response, for handlers and for what stands before the routes; as a page, where one was asked
+    for and the application has some."""
     locale = _locale(request, asked)
     body = ErrorBody(code=error.code, message=error.in_locale(locale), details=error.details)
     later = error.details.get("retry_after")
     headers = {} if later is None else {"Retry-After": str(later)}
     of_kind = next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
     said = status or STATUS_OF_CODE.get(error.code, of_kind)
+    show: Callable[[Request, AppError, int], Response] | None = getattr(request.app.state, "error_page", None)
+    if show is not None and wants_page(request):
+        page = show(request, error, said)
+        page.headers.update(headers)
+        return page
     return JSONResponse(body.model_dump(mode="json"), said, headers)
 
 

@@ -15,9 +15,11 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from moot.shared.domain.errors import AppError, InvalidInput, TooManyRequests
 from moot.shared.domain.texts import SAY
 from moot.shared.domain.validation import refuse_field
+from moot.shared.presentation.caller import is_api
 from moot.shared.presentation.errors import answer
 
 MOST_BYTES = 1_000_000
+FORM = "application/x-www-form-urlencoded"
 DEEPEST = 200
 """So deep JSON is read; what is kept as it came is bounded more tightly by its own route."""
 BODY_SECONDS = 60.0
@@ -44,7 +46,7 @@ class BodyLimit:
             async with asyncio.timeout(BODY_SECONDS):
                 body = await _read(request, self._most(request.url.path))
             if body:
-                _check_json(body, request.headers.get("content-type", ""))
+                _check_json(body, request)
         except ClientDisconnect:
             return
         except TimeoutError:
@@ -73,9 +75,11 @@ async def _read(request: Request, most: int) -> bytes:
     return bytes(body)
 
 
-def _check_json(body: bytes, content_type: str) -> None:
-    """Every body is JSON here, and what is wrong with one is told with its place."""
-    media_type = content_type.partition(";")[0].strip().lower()
+def _check_json(body: bytes, request: Request) -> None:
+    """Every body is JSON here, unless a page sends its form, and what is wrong with one is told with its place."""
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type == FORM and not is_api(request.url.path):
+        return
     if media_type != "application/json" and not media_type.endswith("+json"):
         raise refuse_field("not_json", "body", None, got=media_type or "-", allowed=["application/json"])
     try:

@@ -36,6 +36,8 @@ __all__ = [
     "SessionFilter",
     "SessionOutcome",
     "SessionPage",
+    "SessionStatus",
+    "VerdictAction",
 ]
 
 

@@ -12,6 +12,7 @@ from moot.modules.coordinator.domain.dtos.research_dtos import (
     ResearchRequest,
     ResearchResult,
     Verdict,
+    view_of,
 )
 from moot.modules.coordinator.domain.model.enums import ExpertType
 from moot.modules.coordinator.domain.model.session import Question
@@ -21,7 +22,15 @@ from moot.shared.domain.messages import Locale
 from moot.shared.domain.symbol import Symbol
 from moot.shared.domain.validation import Strict, refuse
 
-__all__ = ["Debate", "ExpertResultItem", "ExpertType", "ResearchRequest", "ResearchResult", "Verdict"]
+__all__ = [
+    "Debate",
+    "ExpertResultItem",
+    "ExpertType",
+    "ResearchRequest",
+    "ResearchResult",
+    "Verdict",
+    "view_of",
+]
 
 EXPERTS = [expert.value for expert in ExpertType]
 

@@ -233,6 +233,13 @@ table(
     sa.Column("revoked_at", MOMENT),
     sa.Column("last_used_at", MOMENT),
 )
+table(
+    "console_logins",
+    sa.Column("token_hash", sa.String(64), primary_key=True),
+    sa.Column("key_id", sa.String(8), nullable=False),
+    sa.Column("expires_at", MOMENT, nullable=False),
+    sa.Index(None, "expires_at"),
+)
 table_by_id(
     "rulesets",
     sa.Column("workspace_id", sa.String(64), nullable=False),

@@ -1,0 +1,227 @@
+"""The one way to make a page: what it knows of its reader, the template it is rendered with, how it is sent."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache, partial
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import parse_qsl, quote, urlencode
+
+from fastapi import Depends, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.datastructures import ImmutableMultiDict
+
+from moot import __version__
+from moot.desk import Moot
+from moot.shared.domain.datasets import DATASET_TEXTS
+from moot.shared.domain.errors import AppError, InvalidInput
+from moot.shared.domain.experts import EXPERT_TEXTS
+from moot.shared.domain.messages import LOCALES, Catalogue, Locale
+from moot.shared.domain.symbol import SPELLINGS, Market
+from moot.shared.presentation.caller import caller_of, reader_of, workspace_of
+from moot.web.charts import CHARTS
+from moot.web.formats import filters
+
+HERE = Path(__file__).parent
+TEXTS = HERE / "texts"
+SAY = Catalogue(EXPERT_TEXTS, DATASET_TEXTS, *sorted(TEXTS.iterdir()))
+"""A folder of texts for each page; those of `frame` are every page's."""
+
+THEMES = ("auto", "light", "dark")
+TONES = ("auto", "red", "green")
+"""Which colour is up: by the market, or always that."""
+PREFERENCES: Mapping[str, tuple[str, ...]] = {"locale": LOCALES, "theme": THEMES, "tones": TONES}
+A_YEAR = 365 * 24 * 3600
+
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cache-Control": "no-store",
+    "Vary": "Accept, Accept-Language, Cookie",
+}
+"""A stricter referrer policy would have browsers hide where a form comes from, and every form be refused."""
+MOST_FIELDS = 500
+
+
+@cache
+def environment(locale: Locale) -> Environment:
+    """Templates that speak one language: macros need not be told which."""
+    made = Environment(
+        loader=FileSystemLoader(HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= filters(locale) | {"zip_texts": partial(_zip_texts, locale)}
+    texts = SAY.texts(locale)
+    made.globals.update(
+        CHARTS,
+        say=lambda key, **values: SAY(key, **values).in_locale(locale),
+        known=texts.__contains__,
+        locale=locale,
+        asset=lambda name: f"/static/{name}?v={__version__}",
+        market_of=market_of,
+        tone_of=tone_of,
+    )
+    return made
+
+
+def _zip_texts(locale: Locale, names: Iterable[str], table: str) -> list[tuple[str, str]]:
+    """Each name with its text in a table of the catalogue, for a choice."""
+    return [(name, SAY(f"{table}.{name}").in_locale(locale)) for name in names]
+
+
+def market_of(symbol: str) -> str:
+    """By whose custom a rise is coloured: the synthetic market follows the Chinese one."""
+    market = next((market for market, spelling in SPELLINGS.items() if spelling.fullmatch(symbol)), None)
+    return "cn" if market in {Market.CN, Market.DEMO} else "other"
+
+
+def tone_of(value: float | None) -> str:
+    """The class of a figure that went up or down."""
+    return "" if not value else "up" if value > 0 else "down"
+
+
+@dataclass(frozen=True)
+class Page:
+    """What a page knows of its reader."""
+
+    request: Request
+
+    @property
+    def desk(self) -> Moot:
+        found: Moot = self.request.app.state.desk
+        return found
+
+    @property
+    def now(self) -> datetime:
+        return self.desk.clock.now()
+
+    @property
+    def locale(self) -> Locale:
+        chosen = self._preference("locale")
+        return next((locale for locale in LOCALES if locale == chosen), None) or reader_of(self.request)
+
+    @property
+    def theme(self) -> str:
+        return self._preference("theme")
+
+    @property
+    def tones(self) -> str:
+        return self._preference("tones")
+
+    @property
+    def workspace(self) -> str:
+        return workspace_of(self.request)
+
+    @property
+    def caller(self) -> str | None:
+        return caller_of(self.request)
+
+    @property
+    def scopes(self) -> tuple[str, ...]:
+        return getattr(self.request.state, "scopes", ())
+
+    def may(self, scope: str) -> bool:
+        return scope in self.scopes
+
+    @property
+    def path(self) -> str:
+        return self.request.url.path
+
+    @property
+    def address(self) -> str:
+        """Path and query, to come back to."""
+        query = self.request.url.query
+        return f"{self.path}?{query}" if query else self.path
+
+    def is_at(self, path: str) -> bool:
+        """Whether this page is there, or below it."""
+        return self.path == path or (path != "/" and self.path.startswith(f"{path}/"))
+
+    def has(self, name: str) -> bool:
+        """Whether there is a page of that name."""
+        return name in self.request.app.state.pages
+
+    @property
+    def navigation(self) -> list[Any]:
+        """Of all pages those that the reader may see."""
+        return [place for place in self.request.app.state.navigation if self.may(place.scope)]
+
+    def say(self, key: str, /, **values: Any) -> str:
+        return SAY(key, **values).in_locale(self.locale)
+
+    def tell(self, error: AppError) -> str:
+        return error.in_locale(self.locale)
+
+    def with_query(self, **changes: Any) -> str:
+        """The address of this page with other parameters; None takes one away."""
+        query = dict(self.request.query_params) | changes
+        return f"{self.path}?{urlencode({name: value for name, value in query.items() if value is not None})}"
+
+    def write(self, template: str, /, **given: Any) -> str:
+        """A part of a page, as text."""
+        return environment(self.locale).get_template(template).render(page=self, **given)
+
+    def render(self, template: str, /, *, status: int = 200, **given: Any) -> HTMLResponse:
+        headers = {**HEADERS, "Content-Language": self.locale}
+        return HTMLResponse(self.write(template, **given), status, headers)
+
+    def go(self, to: str) -> Response:
+        """After a form: what is there is asked for anew, so that nobody sends the form twice by reloading."""
+        if "hx-request" in self.request.headers:
+            return Response(headers={"HX-Redirect": to})
+        return RedirectResponse(to, 303)
+
+    def _preference(self, name: str) -> str:
+        chosen = self.request.cookies.get(name, "")
+        return chosen if chosen in PREFERENCES[name] else "auto"
+
+
+Reader = Annotated[Page, Depends(Page)]
+
+
+async def read_form(request: Request) -> ImmutableMultiDict[str, str]:
+    """What a form of a page brought; fields left empty are not there."""
+    try:
+        fields = parse_qsl((await request.body()).decode(), max_num_fields=MOST_FIELDS)
+    except ValueError:
+        raise InvalidInput(SAY("form_malformed")) from None
+    return ImmutableMultiDict(fields)
+
+
+Form = Annotated[ImmutableMultiDict[str, str], Depends(read_form)]
+
+
+@dataclass(frozen=True)
+class Flaws:
+    """What is wrong with a form: in a sentence that names the fields, and which those are."""
+
+    message: str = ""
+    fields: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, error: AppError, page: Page) -> "Flaws":
+        """An error names its field itself, or has a list of what is wrong with each."""
+        found = error.details.get("errors") or [{"field": error.details.get("field", "")}]
+        named = [problem["field"] for problem in found]
+        return cls(page.tell(error), frozenset([*named, *(name.partition(".")[0] for name in named)]))
+
+
+NO_FLAWS = Flaws()
+
+
+def show_error(request: Request, error: AppError, status: int) -> Response:
+    """An error as a page; whoever is not known yet is asked for their key first."""
+    page = Page(request)
+    if status == 401:
+        return page.go(f"/login?next={quote(page.address if request.method == 'GET' else '/')}")
+    key = f"error.{status}"
+    title = page.say(key if key in SAY.texts(page.locale) else f"error.{'input' if status < 500 else '500'}")
+    template = "flaw.html" if "hx-request" in request.headers else "error.html"
+    return page.render(template, status=status, code=status, title=title, message=page.tell(error))
