@@ -58,6 +58,7 @@ def test_every_moot_command_shown_works(readme, moot):
         "moot llm",
         "moot ask",
         "moot sessions",
+        "moot batch",
         "moot contest",
         "moot evaluate",
         "moot rules",
@@ -93,6 +94,16 @@ def test_every_session_command_shown_works(readme, moot):
         seen = moot(typed.replace("ID", failed if "retry" in typed else judged))
         assert seen.returncode == 0, f"{line}: {seen.stdout}{seen.stderr}"
         assert seen.stdout
+
+
+@pytest.mark.parametrize(("readme", "lang"), READMES.items())
+def test_every_batch_command_shown_works(readme, home, moot):
+    (shown,) = [block.splitlines() for block in blocks(readme, "sh") if block.startswith("moot batch")]
+    for line in shown:
+        seen = moot(line, MOOT_WORKER="on")
+        assert seen.returncode == 0, f"{line}: {seen.stdout}{seen.stderr}"
+        assert seen.stdout
+    assert (home / "batch.csv").read_text("utf-8-sig").startswith("rank,symbol,")
 
 
 @pytest.mark.parametrize(("readme", "lang"), READMES.items())

@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from signal import SIGKILL, SIGTERM
 from typing import Any
@@ -16,13 +16,17 @@ from moot.desk import Moot
 from moot.modules.jobs.application.batches import BatchView
 from moot.modules.jobs.application.destinations import DestinationBody
 from moot.modules.jobs.application.schedules import ScheduleRun
+from moot.modules.jobs.infrastructure.refresh import refresh
 from moot.modules.jobs.infrastructure.schedule_store import ScheduleRow
 from moot.shared.domain.clock import SystemClock
+from moot.shared.domain.symbol import Symbol
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.settings import Settings
 from tests.entry.forked import Forge
 from tests.fakes.chat_servers import WEBHOOK_SECRET, ChatServer, running_chat_server
-from tests.fakes.clock import PATIENCE, HandClock
+from tests.fakes.clock import PATIENCE, FixedClock, HandClock
+from tests.fakes.tushare_server import SERVER_ERROR, TOKEN, TushareServer
+from tests.fakes.tushare_tables import tushare_tables
 
 FIRST, SECOND = datetime(2025, 6, 30, 10, 9, tzinfo=UTC), datetime(2025, 12, 31, 10, 9, tzinfo=UTC)
 """A minute before it is due in Shanghai, on two days on which the demo market is judged differently."""
@@ -178,3 +182,24 @@ async def test_the_store_tells_the_time_and_nobody_is_ahead_of_it(
         desk.database.clock.set(datetime.now(UTC) - timedelta(days=3))
         told = await desk.jobs._tell_time()
     assert abs(told - (datetime.now(UTC) + min(off, timedelta()))) < leeway
+
+
+async def test_the_data_of_the_day_are_fetched_first_and_what_fails_is_told(home: Path) -> None:
+    """After the close in Shanghai the bars of the day are there; a kind of data that is not stops nothing."""
+    now = datetime(2026, 6, 30, 10, 10, tzinfo=UTC)
+    share = "600519.SH"
+    tables = await tushare_tables(FixedClock(now + timedelta(days=1)), [share], date(2025, 6, 1))
+    with TushareServer(tables) as server:
+        server.always["daily_basic"] = SERVER_ERROR
+        settings = Settings(home=home, log_level="error", tushare_token=TOKEN, tushare_url=server.url)  # type: ignore[arg-type]
+        async with Moot(settings, clock=FixedClock(now)) as desk:
+            upkeep, data = desk.market_data.upkeep(), desk.market_data.market_data()
+            first = await refresh(upkeep, [share, "900001.DEMO"], "zh-CN")
+            asked = len(server.requests)
+            bars = await data.daily_bars(Symbol.parse(share), date(2026, 6, 30), date(2026, 6, 30), as_of=now)
+            assert (len(bars), len(server.requests)) == (1, asked), "there already when it is researched"
+            assert await refresh(upkeep, ["900001.DEMO"], "zh-CN") is None
+    assert first is not None
+    assert (first.fetched > 5, first.failed) == (True, 1)
+    assert first.errors[0].startswith("600519.SH 每日估值: tushare: ")
+    assert TOKEN not in str(first)

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from moot.cli.options import DAY, AsJson, argument, group, number_or_text, option, read_file
 from moot.cli.outcome import command, on_desk
-from moot.cli.printing import Prose, field, line_field, minute, price, print_json, print_table, tell
+from moot.cli.printing import Prose, line_field, price, print_json, print_table, tell
 from moot.cli.texts import SAY, environment_locale, say
 from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS
 from moot.modules.jobs.application.batch_report import (
@@ -29,7 +29,7 @@ from moot.modules.jobs.application.batch_report import (
 )
 from moot.modules.jobs.application.batches import BatchPage, BatchResults, BatchView, Format, Ranked
 from moot.shared.domain.errors import InvalidInput, Unavailable
-from moot.shared.domain.messages import LOCALES, Locale
+from moot.shared.domain.messages import LOCALES, Locale, shorten
 from moot.shared.infrastructure.private_files import write_private
 from moot.shared.infrastructure.settings import Settings, split_names
 
@@ -282,13 +282,12 @@ def _show_page(page: BatchPage) -> None:
     print_table(
         page.items,
         line_field("batch.column.id", lambda one: str(one.id)[:8]),
-        field("batch.column.name", lambda one: one.name),
+        line_field("batch.column.name", lambda one: shorten(one.name, NAME)),
         line_field("batch.column.status", lambda one: name_status(one, locale)),
         line_field("batch.column.as_of", lambda one: f"{one.as_of:%Y-%m-%d}"),
         line_field("batch.column.shares", lambda one: str(one.shares), justify="right"),
         line_field("batch.column.judged", _tell_judged, justify="right"),
         line_field("batch.column.cost", _tell_cost, justify="right"),
-        line_field("batch.column.created", lambda one: minute(one.created_at)),
         none="batch.none",
     )
 
@@ -343,7 +342,7 @@ def _list_shares(results: BatchResults, shown: Sequence[Ranked], locale: Locale)
 LESS = ("screen_rank",)
 NUMBERS = ("rank", "lean", "position_percent", "screen_lean")
 ACTION_STYLES = {"BUY": "green", "SELL": "red", "HOLD": "yellow"}
-NOTE = 240
-"""Cells of why a share has no verdict."""
+NAME, NOTE = 18, 240
+"""Signs of a batch's name in a list, and cells of why a share has no verdict."""
 TOLD = 20
 """Lines of a file that mean no share."""

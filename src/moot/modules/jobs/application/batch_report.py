@@ -122,6 +122,10 @@ def _changes(results: BatchResults) -> Iterator[Message]:
         if row.before
     ]
     yield SAY("batch.page.changed", changes=changes) if changes else SAY("batch.page.unchanged")
+    entered = [row.symbol for row in results.rows if row.action and not (row.before and row.before.action)]
+    left = [row.symbol for row in results.rows if row.before and row.before.action and not row.action]
+    if entered or left:
+        yield SAY("batch.page.moved", entered=entered or NONE, left=left or NONE)
     if results.gone:
         yield SAY("batch.page.gone", symbols=results.gone)
 
