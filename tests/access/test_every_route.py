@@ -34,6 +34,7 @@ CONFIGS = "/api/v1/llm-platform/configs"
 USAGE = "/api/v1/llm-platform/usage"
 WATCHLISTS = "/api/v1/watchlists"
 SCHEDULES = "/api/v1/schedules"
+BATCHES = "/api/v1/batches"
 DESTINATIONS = "/api/v1/notifications/destinations"
 INTAKE = "/api/v1/coordinator/intake"
 GOVERNANCE, UNVERSIONED = "/api/v1/coordinator", "/api/coordinator"
@@ -77,6 +78,7 @@ LISTS: dict[str, Callable[[Any], int]] = {
     INTAKE: len,
     WATCHLISTS: lambda body: len(body["items"]),
     SCHEDULES: lambda body: len(body["items"]),
+    BATCHES: lambda body: body["total"],
     DESTINATIONS: len,
 }
 """How to count what a list shows."""
@@ -211,13 +213,14 @@ async def ours(app: FastAPI) -> dict[str, str]:
         await client.post(CONFIGS, json=model)
         await client.post(WATCHLISTS, json={"symbols": ["900001.DEMO"]})
         await client.post(SCHEDULES, json={"name": "nightly", "request": {"universe": ["900001.DEMO"]}})
+        batch = (await client.post(BATCHES, json={"universe": ["900001.DEMO"]})).json()
         await app.state.jobs.destinations().add(NOBODY_TOLD)
         ruleset = (await client.post(f"{GOVERNANCE}/rules", json=OUR_RULE)).json()["ruleset"]
         decision = {"decision_type": "tool_call", "payload": {"tool": "ours", "args": {}}}
         asked = (await client.post(f"{GOVERNANCE}/decisions", json=decision)).json()
         talk = (await client.post(INTAKE, json={"question": "hello"})).json()
     session = {"session_id": done["session_id"], "workflow_id": done["session_id"], "alias": "house"}
-    session |= {"thread": talk["id"], "name": "nightly"}
+    session |= {"thread": talk["id"], "name": "nightly", "batch_id": batch["id"]}
     return session | {"rule_id": "ours", "number": str(ruleset), "escalation_id": asked["escalation_id"]}
 
 

@@ -12,6 +12,7 @@ from uuid import UUID
 
 import polars as pl
 import pytest
+from pydantic import SecretStr
 from sqlalchemy import text
 
 from moot.desk import Moot
@@ -27,6 +28,7 @@ from moot.shared.infrastructure.settings import Settings
 from tests.fakes.careful_model import careful
 from tests.fakes.clock import PATIENCE
 from tests.fakes.llm_server import LLMServer
+from tests.fakes.tushare_server import TOKEN, TushareServer
 
 SHARES = ["900001.DEMO", "900002.DEMO", "900003.DEMO", "900004.DEMO"]
 ASKED: dict[str, Any] = {
@@ -346,6 +348,16 @@ class TestUniverse:
     async def test_an_index_needs_a_source_that_tells_its_members(self, desk: Moot) -> None:
         with pytest.raises(Unavailable, match="Set MOOT_TUSHARE_TOKEN, or name the shares in a file"):
             await desk.jobs.batches().start({**ASKED, "universe": ["csi300"]})
+
+    async def test_an_index_has_the_members_of_the_moment(self, settings: Settings) -> None:
+        member = {"index_code": "399300.SZ", "trade_date": "20260227"}
+        members = [member | {"con_code": code} for code in ("600001.SH", "600002.SH")]
+        with TushareServer({"index_weight": members}) as server:
+            told = {"tushare_token": SecretStr(TOKEN), "tushare_url": server.url}
+            async with Moot(settings.model_copy(update=told)) as desk:
+                begun = await desk.jobs.batches().start({**ASKED, "universe": ["csi300"], "name": None})
+        asked = [request["params"] for request in server.requests if request["api_name"] == "index_weight"]
+        assert (begun.shares, begun.name, asked[0]["end_date"]) == (2, "csi300", "20260331")
 
     @pytest.mark.parametrize(
         ("wrong", "field"),

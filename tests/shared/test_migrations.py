@@ -277,6 +277,10 @@ class TestTables:
                 "notify_outbox",
                 ["workspace_id", "destination_id", "status"],
             ),
+            "ix_research_sessions_batch_id": ("research_sessions", ["batch_id"]),
+            "ix_batches_ended_at_status": ("batches", ["ended_at", "status"]),
+            "ix_batches_workspace_id_created_at_id": ("batches", ["workspace_id", "created_at", "id"]),
+            "ix_batches_workspace_id_name_created_at": ("batches", ["workspace_id", "name", "created_at"]),
             "ix_research_sessions_symbol_created_at": ("research_sessions", ["symbol", "created_at"]),
             "ix_research_sessions_workspace_id_created_at_id": (
                 "research_sessions",

@@ -20,7 +20,7 @@ from moot.modules.jobs.application.schedules import ScheduleBody, ScheduleList, 
 from moot.modules.jobs.application.watch import DEFAULT_LIST, WatchBody, Watchlist, Watchlists
 from moot.modules.jobs.container import JobsContainer
 from moot.shared.domain.ids import LAST_PAGE, MOST_PER_PAGE
-from moot.shared.presentation.caller import Caller, Preferred, Reader, Workspace
+from moot.shared.presentation.caller import Caller, Reader, Workspace
 from moot.shared.presentation.errors import refusals
 
 watching = APIRouter(prefix="/watchlists", tags=["watch-lists"])
@@ -164,10 +164,10 @@ AS_TEXT_ONLY = {
     status_code=202,
     responses={**refusals({400: "a universe with something in it that means no share"}), **NOT_STORED},
 )
-async def start(body: BatchRequest, batches: Batches, caller: Caller, preferred: Preferred) -> BatchView:
+async def start(body: BatchRequest, batches: Batches, caller: Caller, reader: Reader) -> BatchView:
     """It is stored when this answers; a worker sees to it."""
-    if preferred and "locale" not in body.model_fields_set:
-        body = body.model_copy(update={"locale": preferred})
+    if "locale" not in body.model_fields_set:
+        body = body.model_copy(update={"locale": reader})
     return await batches.start(body, requested_by=caller)
 
 

@@ -1,10 +1,13 @@
 """The desk and its market data, as batches see them."""
 
+from __future__ import annotations
+
+import asyncio
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from moot.modules.coordinator.application.dtos.research_dtos import ResearchBody
@@ -21,6 +24,9 @@ from moot.shared.domain.errors import Conflict
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.symbol import Market, Symbol
 from moot.shared.domain.validation import validate
+
+if TYPE_CHECKING:
+    from moot.modules.research.application.screening import ScreenService
 
 EVERYBODY = "all"
 FOR_EACH = {*Brief.model_fields} - {"max_cost"}
@@ -69,9 +75,7 @@ class DeskPanel:
 
     async def screen(self, request: BatchRequest, symbols: Sequence[str], as_of: datetime) -> Screening:
         """By the experts that were chosen; where none of them can, by all that can."""
-        from moot.modules.research.container import ResearchContainer  # noqa: PLC0415 (only for a screen)
-
-        service = ResearchContainer(self._market.market_data()).screen(request.horizon)
+        service = await asyncio.to_thread(self._load_screen, request)
         able = {screener.service.expert for screener in service.screeners}
         experts: Collection[ExpertType] = request.experts if able & {*request.experts} else tuple(ExpertType)
         found = await service.run(symbols, as_of=as_of, locale=request.locale, experts=experts)
@@ -80,6 +84,12 @@ class DeskPanel:
             left_out=found.left_out,
             notes=found.notes,
         )
+
+    def _load_screen(self, request: BatchRequest) -> ScreenService:
+        """In a thread: it takes seconds, in which leases are to be renewed."""
+        from moot.modules.research.container import ResearchContainer  # noqa: PLC0415
+
+        return ResearchContainer(self._market.market_data()).screen(request.horizon)
 
     async def ask(self, batch: Batch, symbol: str) -> None:
         await self._coordinator.research_orchestration_service().start(

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic_core import from_json, to_json
 from sqlalchemy import Connection, Index, LargeBinary, String, Text, false, func, select
-from sqlalchemy.orm import Mapped, deferred, mapped_column
+from sqlalchemy.orm import Mapped, mapped_column
 
 from moot.modules.jobs.domain.batches import Batch, BatchStatus, BatchStore, Screening
 from moot.modules.jobs.infrastructure.causes import note_batches
@@ -38,8 +38,8 @@ class BatchRow(LeasedRow, Base):
     over_limit: Mapped[bool] = mapped_column(server_default=false())
     left_out: Mapped[list[dict[str, Any]]]
     shares: Mapped[int]
-    symbols: Mapped[bytes] = deferred(mapped_column(LargeBinary))
-    screening: Mapped[bytes | None] = deferred(mapped_column(LargeBinary))
+    symbols: Mapped[bytes] = mapped_column(LargeBinary, deferred=True)
+    screening: Mapped[bytes | None] = mapped_column(LargeBinary, deferred=True)
     screened: Mapped[int | None]
     created_at: Mapped[datetime]
     ended_at: Mapped[datetime | None]
