@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-import asyncpg
+import asyncpg  # type: ignore[import-untyped]
 import numpy as np
 from sqlalchemy import text
 from tests.chaos.crew import count_going_on
@@ -27,14 +27,15 @@ from moot.shared.infrastructure.settings import Settings
 
 WORKERS = (1, 2, 4)
 PLACES = 8
-SESSIONS = 96
-SETTLES = 2
+SESSIONS, WARM = 16, 2
+SETTLES, PROBED = 2, 3
 LATENCY = 0.5
 TURNS = 4
 """Model calls after one another: the experts, bull and bear, the resolution, the verdict."""
 CALLS = 9
 SYMBOLS = [f"9000{n:02}.DEMO" for n in range(1, 7)]
 A_DAY = 86_400
+CORES = os.cpu_count() or 1
 A_TICK = os.sysconf("SC_CLK_TCK")
 SIZE = "SELECT sum(pg_total_relation_size(oid)) FROM pg_class WHERE relkind = 'r' "
 SIZE += "AND relnamespace = 'public'::regnamespace"
@@ -55,16 +56,19 @@ class Session:
 
 
 class Point(NamedTuple):
+    """`cores`: what as many busy processes as there are workers, and one for PostgreSQL, got of the machine."""
+
     workers: int
     rate: float
+    cores: float
     session: Session
 
 
-def throughput(customers: int, demands: Sequence[float], servers: Sequence[int], delay: float) -> float:
+def throughput(customers: int, demands: Sequence[float], servers: Sequence[float], delay: float) -> float:
     """Sessions a second of so many that are always under way, by mean value analysis: a station with several servers
     is one that is as many times as fast, and a delay (Seidmann)."""
     seconds, count = np.array(demands), np.array(servers)
-    quick, spent = seconds / count, delay + float((seconds * (count - 1) / count).sum())
+    quick, spent = seconds / count, delay + float((seconds * np.maximum(count - 1, 0) / count).sum())
     queue, rate = np.zeros(len(quick)), 0.0
     for under_way in range(1, customers + 1):
         response = quick * (1 + queue)
@@ -73,7 +77,7 @@ def throughput(customers: int, demands: Sequence[float], servers: Sequence[int],
     return rate
 
 
-def predict(session: Session, workers: int, cores: int) -> float:
+def predict(session: Session, workers: int, cores: float) -> float:
     """Of workers and PostgreSQL on one machine. A worker has one core at most, as one process of Python has."""
     waits = session.waits + POLLING / 2  # half a look at the queue until a place that is free is taken
     demands, servers = (session.worker, session.store), (min(workers, cores), cores)
@@ -87,6 +91,19 @@ def _cpu_of(pids: Iterable[int], *, with_children: bool = False) -> float:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
         ticks += sum(map(int, stat[11 : 15 if with_children else 13]))
     return ticks / A_TICK
+
+
+def probe(processes: int) -> float:
+    """How many cores so many busy processes have among whatever else runs."""
+    spinning = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(processes)]
+    time.sleep(1)
+    before, at = _cpu_of(one.pid for one in spinning), time.perf_counter()
+    time.sleep(PROBED)
+    got = (_cpu_of(one.pid for one in spinning) - before) / (time.perf_counter() - at)
+    for one in spinning:
+        one.kill()
+        one.wait()
+    return got
 
 
 def _children(parent: int) -> list[int]:
@@ -110,9 +127,12 @@ class Site:
         env = os.environ | {f"MOOT_{name.upper()}": str(value) for name, value in given.items()}
         async with Moot(settings) as desk:
             command = [sys.executable, "-m", "moot", "worker"]
-            self._workers = [subprocess.Popen(command, env=env) for _ in range(workers)]  # noqa: ASYNC220
+            self._workers = [
+                subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL)  # noqa: ASYNC220
+                for _ in range(workers)
+            ]
             try:
-                await self._run(desk, PLACES * workers)  # until all of them work
+                await self._run(desk, WARM * workers)  # until all of them work
                 return await self._count(desk, workers)
             finally:
                 for process in self._workers:
@@ -129,16 +149,18 @@ class Site:
     async def _count(self, desk: Moot, workers: int) -> Point:
         asked = len(self._server.requests) if self._server else 0
         rows, room = await self._stored(desk)
+        cores = probe(workers + 1)
         before, at = self._cpu(), time.perf_counter()
         await self._run(desk, SESSIONS)
         took, after = time.perf_counter() - at, self._cpu()
+        cores = (cores + probe(workers + 1)) / 2
         more, larger = await self._stored(desk)
         prompts = [seen.body["messages"] for seen in self._server.requests[asked:]] if self._server else []
         characters = sum(len(message["content"] or "") for prompt in prompts for message in prompt)
         waits = TURNS * LATENCY if self._server else 0.0
         worker, store = ((now - then) / SESSIONS for now, then in zip(after, before, strict=True))
         left = ((more - rows) / SESSIONS, (larger - room) / SESSIONS, characters / SESSIONS)
-        return Point(workers, SESSIONS / took, Session(worker, store, waits, *left))
+        return Point(workers, SESSIONS / took, cores, Session(worker, store, waits, *left))
 
     def _cpu(self) -> tuple[float, float]:
         postmaster = int((self._postgres._server.pgdata / "postmaster.pid").read_text().split()[0])
@@ -194,14 +216,15 @@ def tell_session(points: dict[str, list[Point]]) -> Iterable[str]:
         yield f"| by {kind} | {' | '.join(cells)} | {tokens} |"
 
 
-def tell_check(points: dict[str, list[Point]], cores: int) -> Iterable[str]:
-    yield f"| {cores} cores for all | workers | measured, sessions a second | model | error |"
-    yield "|---|---|---|---|---|"
+def tell_check(points: dict[str, list[Point]]) -> Iterable[str]:
+    yield f"| | workers | of {CORES} cores, to be had | measured, sessions a second | model | error |"
+    yield "|---|---|---|---|---|---|"
     for kind, measured in points.items():
         for point in measured:
-            said = predict(measured[0].session, point.workers, cores)
-            error = said / point.rate - 1
-            yield f"| by {kind} | {point.workers} | {point.rate:.1f} | {said:.1f} | {error:+.0%} |"
+            said = predict(measured[0].session, point.workers, point.cores)
+            error = f"{said / point.rate - 1:+.0%}"
+            told = (point.workers, f"{point.cores:.1f}", f"{point.rate:.2f}", f"{said:.2f}", error)
+            yield f"| by {kind} | {' | '.join(map(str, told))} |"
 
 
 def tell_days(points: dict[str, list[Point]]) -> Iterable[str]:
@@ -237,8 +260,7 @@ def _whole(number: float) -> int:
 def write(page: Path, points: dict[str, list[Point]]) -> None:
     """Each table between the marks that name it."""
     told = page.read_text(encoding="utf-8")
-    cores = os.cpu_count() or 1
-    tables = {"session": tell_session(points), "check": tell_check(points, cores), "days": tell_days(points)}
+    tables = {"session": tell_session(points), "check": tell_check(points), "days": tell_days(points)}
     for name, lines in tables.items():
         marks = f"<!-- {name} -->", f"<!-- end of {name} -->"
         table = "\n".join((marks[0], *lines, marks[1]))

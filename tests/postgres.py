@@ -24,6 +24,7 @@ TEMPLATE = "moot_template"
 SHAPE = """SELECT tablename AS name, relnatts AS width FROM pg_tables JOIN pg_class ON oid = tablename::regclass
 WHERE schemaname = 'public'"""
 VERSION = "alembic_version"
+MADE_AS = f"SELECT min(made::text) FROM {VERSION} made"
 SIZE = "SELECT sum(pg_relation_size(oid)) FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
 OTHERS = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
 OTHERS += "WHERE datname = current_database() AND pid <> pg_backend_pid()"
@@ -86,7 +87,7 @@ class Postgres:
         await database.close()
         connection = await asyncpg.connect(self._server.get_uri(TEMPLATE))
         self._shape = {table["name"]: table["width"] for table in await connection.fetch(SHAPE)}
-        self._version = await connection.fetchval(f"SELECT version_num FROM {VERSION}")
+        self._version = await connection.fetchval(MADE_AS)
         await connection.close()
         self._has_template = True
 
@@ -99,7 +100,7 @@ class Postgres:
             found = {table["name"]: table["width"] for table in await connection.fetch(SHAPE)}
             if not self._shape.items() <= found.items() or await connection.fetchval(SIZE) > MOST_BYTES:
                 return False
-            if await connection.fetchval(f"SELECT min(version_num) FROM {VERSION}") != self._version:
+            if await connection.fetchval(MADE_AS) != self._version:
                 return False
             added = [f"DROP TABLE {name} CASCADE" for name in found.keys() - self._shape.keys()]
             deleted = [f"DELETE FROM {name}" for name in self._shape if name != VERSION]

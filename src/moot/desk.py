@@ -268,7 +268,10 @@ class Moot(Desk):
         return Breakers(SystemClock())
 
     async def __aenter__(self) -> Self:
-        """A database that is not ready does not keep the desk from opening: research goes on without a record."""
+        """A database that is not ready does not keep the desk from opening: research goes on without a record.
+
+        Raises `Unavailable` for one that another build has made: what is asked for here would be lost, unnoticed.
+        """
         with suppress(OSError):  # whoever needs a place there says so
             make_private_folder(self.settings.home.expanduser())
         if self.database is not None:
@@ -276,6 +279,8 @@ class Moot(Desk):
                 await self.database.prepare()
                 await self.llm_platform.open()
             except AppError as e:
+                if e.code == "DATABASE_OTHER_BUILD":  # it never will be
+                    raise
                 logger.error("database not ready, sessions will not be stored", error=str(e))
         return self
 

@@ -475,3 +475,18 @@ def _import_all_models() -> None:
 def _differences(connection: Connection) -> list[Any]:
     options = {"compare_type": True, "compare_server_default": True}
     return list(compare_metadata(MigrationContext.configure(connection, opts=options), Base.metadata))
+
+
+@pytest.mark.parametrize("said", ["'of another day'", "NULL"])
+async def test_tables_of_another_build_of_the_same_revision_are_refused_and_told_of(database, said):
+    """As those of a home that was made before its release."""
+    await database.prepare()
+    await database.write(lambda db: db.execute(text(f"UPDATE alembic_version SET build = {said}")))
+    with pytest.raises(Unavailable, match="another build of revision") as refused:
+        await database.prepare()
+    assert refused.value.code == "DATABASE_OTHER_BUILD"
+    await database.write(lambda db: db.execute(text("ALTER TABLE alembic_version DROP COLUMN build")))
+    later = Database(database.safe_url)
+    with pytest.raises(Unavailable, match="moot db upgrade"):
+        await later.prepare()
+    await later.close()

@@ -122,7 +122,7 @@ class AuditTrail:
         self._fence: Fence | None = None
         self._followers: dict[str, Follower] = {}
         self._append = GroupCommit(self._commit)
-        self._packing = GroupCommit(self._pack_heavy)
+        self._packing = GroupCommit(self.pack_heavy)
 
     def vouches_for(self, *kinds: Kind) -> None:
         """Whoever writes rows says which, so that they can be verified."""
@@ -181,6 +181,17 @@ class AuditTrail:
         """
         await self.database.write(lambda db: pack(db, self._tables(), session_id, anew=anew))
 
+    async def pack_heavy(self, ended: Sequence[UUID]) -> None:
+        """Those of the sessions that are worth it, when nobody waits for them any more: one that is not packed is as
+        good, only larger."""
+        try:
+            heavy: set[UUID] = set()
+            await self.database.write(lambda db: heavy.update(find_heavy(db, self._tables(), ended)))
+            for session_id in heavy:
+                await self.pack(session_id)
+        except Exception:  # bulkhead: what was recorded stands as it is
+            logger.warning("session not packed", exc_info=True)
+
     async def finish(self) -> None:
         await self._append.finish()
         await self._packing.finish()
@@ -190,16 +201,6 @@ class AuditTrail:
         await self.database.write(lambda db: self._add_links(db, records, written=False))
         for ended in {record.session_id for record in records if record.session_id and record.kind.closes}:
             self._packing.later(ended)
-
-    async def _pack_heavy(self, ended: list[UUID]) -> None:
-        """When nobody waits for it any more: a session that is not packed is as good, only larger."""
-        try:
-            heavy: set[UUID] = set()
-            await self.database.write(lambda db: heavy.update(find_heavy(db, self._tables(), ended)))
-            for session_id in heavy:
-                await self.pack(session_id)
-        except Exception:  # bulkhead: what was recorded stands as it is
-            logger.warning("session not packed", exc_info=True)
 
     def _tables(self) -> set[type[Base]]:
         return {kind.table for kind in self.kinds.values()}

@@ -109,8 +109,13 @@ class Database:
     async def prepare(self) -> None:
         """Make ready for use: an SQLite file is migrated; PostgreSQL must have been, by `moot db upgrade`."""
         await self.keep_time()
-        current = await self.current()
+        current, build = await self._version()
         if current == self.head():
+            if build != migrations.digest():
+                raise Unavailable(
+                    SAY("database.other_build", head=current, where=self.safe_url),
+                    code="DATABASE_OTHER_BUILD",
+                )
             return
         if self._backend == "postgresql":
             self._refuse_newer(current)
@@ -133,10 +138,15 @@ class Database:
 
     async def current(self) -> str | None:
         """The revision the database is at; None: it holds nothing of Moot."""
+        return (await self._version())[0]
+
+    async def _version(self) -> tuple[str | None, str | None]:
+        """The revision, and by which build of it the tables were made."""
         async with self._connect() as connection:
             if not await connection.run_sync(lambda sync: inspect(sync).has_table(migrations.VERSION_TABLE)):
-                return None
-            return await connection.scalar(migrations.CURRENT)
+                return None, None
+            row = (await connection.execute(migrations.CURRENT)).mappings().one_or_none()
+            return (row["version_num"], row.get(migrations.DIGEST)) if row else (None, None)
 
     def head(self) -> str:
         """The revision this version of Moot needs."""

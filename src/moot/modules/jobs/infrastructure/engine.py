@@ -120,7 +120,8 @@ class Engine(SessionQueue):
         return [UUID(job_id) for job_id in (*new, *(job.workflow_id for job in taken))]
 
     async def clear_ended(self) -> None:
-        """Remove the jobs that ended some time ago: what they came to is on the record of their sessions."""
+        """Remove the jobs that ended some time ago: what they came to is on the record of their sessions, which is
+        packed by now unless its process died before."""
         await self.open()
         assert self._client is not None
         before = (self._database.clock.now() - KEPT).isoformat()
@@ -131,6 +132,8 @@ class Engine(SessionQueue):
                     status=list(ENDED), completed_before=before, limit=AT_A_TIME, **WITHOUT_DATA
                 )
                 if jobs:
+                    sessions = [UUID(job.workflow_id) for job in jobs if job.name == WORKFLOW]
+                    await self._trail.pack_heavy(sessions)
                     await self._client.delete_workflows_async([job.workflow_id for job in jobs])
             full = len(jobs) == AT_A_TIME
 

@@ -7,16 +7,20 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import cache
+from hashlib import blake2b
 from pathlib import Path
 from threading import Lock
 from typing import Literal
 
-from sqlalchemy import Connection, String, column, select, table
+from sqlalchemy import Connection, inspect, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 FOLDER = Path(__file__).parent
 VERSION_TABLE = "alembic_version"
-CURRENT = select(column("version_num", String)).select_from(table(VERSION_TABLE))
+DIGEST = "build"
+"""The column beside the revision that says by which text of the revisions the tables were made."""
+CURRENT = text("SELECT * FROM alembic_version")
+MADE_HERE = text("UPDATE alembic_version SET build = :digest")
 
 DATABASE_LOCKS = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "SELECT pg_advisory_xact_lock(1836019572)"}
 """Taken first, given back by the end of the transaction: of several processes that start at once, one migrates."""
@@ -31,6 +35,13 @@ def revisions() -> list[str]:
     return sorted(file.stem[1:].split("_")[0] for file in (FOLDER / "versions").glob("v*.py"))
 
 
+@cache
+def digest() -> str:
+    """Of the revisions as they stand here: until its release, two builds may have the same one with other tables."""
+    files = sorted((FOLDER / "versions").glob("v*.py"))
+    return blake2b(b"".join(file.read_bytes() for file in files), digest_size=8).hexdigest()
+
+
 async def migrate(connection: AsyncConnection, direction: Direction, revision: str) -> None:
     from alembic import command  # noqa: PLC0415
     from alembic.config import Config  # noqa: PLC0415
@@ -39,6 +50,10 @@ async def migrate(connection: AsyncConnection, direction: Direction, revision: s
         config = Config(attributes={"connection": sync})
         config.set_main_option("script_location", str(FOLDER).replace("%", "%%"))
         getattr(command, direction)(config, revision)
+        if revision == revisions()[-1]:
+            if DIGEST not in {found["name"] for found in inspect(sync).get_columns(VERSION_TABLE)}:
+                sync.exec_driver_sql(f"ALTER TABLE {VERSION_TABLE} ADD COLUMN {DIGEST} VARCHAR(16)")
+            sync.execute(MADE_HERE, {"digest": digest()})
 
     async with _alone(connection):
         await connection.run_sync(run)
