@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from math import floor
 
-from moot.modules.judge.domain.levels import Action, Levels, levels_for, measured
+from moot.modules.judge.domain.levels import Action, Levels, levels_for, measured, to_tick
 from moot.modules.judge.domain.verdict import SAY, JudgeInput, Sizing
 from moot.shared.domain.experts import Direction
 from moot.shared.domain.messages import Message
@@ -70,6 +70,20 @@ def refuse_purchase(levels: Levels, position: float) -> Message | None:
     if levels.stakes and levels.stakes[0] < levels.stakes[1]:
         return SAY("why.unrewarding", won=levels.stakes[0], lost=levels.stakes[1])
     return SAY("why.too_small") if position < SMALLEST else None
+
+
+def tell_opening(judge_input: JudgeInput, levels: Levels) -> Message | None:
+    """What would make a HOLD a purchase or a sale; nothing does while grave facts stand."""
+    if judge_input.grave:
+        return None
+    if judge_input.conviction < ENOUGH_TO_ACT:
+        side = "neither" if not judge_input.conviction else "for" if judge_input.lean > 0 else "against"
+        enter = 0.5 + ENOUGH_TO_ACT / 2
+        return SAY(f"opening.{side}", enter=enter, confidence=judge_input.confidence)
+    won, lost = levels.stakes or (0.0, 0.0)
+    if levels.entry is None or judge_input.lean < 0 or won >= lost:
+        return None
+    return SAY("opening.price", level=to_tick(levels.entry - (lost - won) / 2))
 
 
 def size(judge_input: JudgeInput, at_most: float = 1.0) -> tuple[Sizing, float]:

@@ -113,8 +113,9 @@ def quote_claim(claim: Claim, locale: Locale) -> Message:
 
 
 def tell_refutation(action: Action, levels: Levels) -> Message | None:
-    """The level that refutes a verdict: its stop."""
-    return None if levels.stop is None else SAY(f"refuted.{action}", level=levels.stop)
+    """The level that refutes a verdict, its stop; one that waits has nothing to refute."""
+    known = levels.stop is not None and action != "HOLD"
+    return SAY(f"refuted.{action}", level=levels.stop) if known else None
 
 
 def tell_decisive(judge_input: JudgeInput) -> Message | None:

@@ -26,7 +26,7 @@ LONGEST_REASONING, LONGEST_RISK, LONGEST_LINE = 600, 400, 240
 VERDICTS = {"BUY": 1.0, "SELL": -1.0}
 FACTS: Mapping[str, tuple[str, ...]] = {
     "valuation_modeler": ("pe_ttm", "pe_percentile", "pb", "peg_ratio", "dv_ratio", "current_price"),
-    "financial_auditor": ("roe_annualised", "profit_growth", "revenue_growth", "debt_to_assets"),
+    "financial_auditor": ("roe_ttm", "profit_growth", "revenue_growth", "debt_to_assets"),
     "technical_analyst": ("rsi_value", "volume_ratio", "support", "resistance"),
     "catalyst_detective": ("positive_count", "negative_count"),
 }
