@@ -123,7 +123,7 @@ class Case:
     @property
     def leading(self) -> list[Claim]:
         """Those that the first page tells for what they come to."""
-        return [*self.reasons, *self.decisive[:MOST_DECISIVE]]
+        return [*self.reasons, *(self.decisive if len(self.decisive) <= MOST_DECISIVE else ())]
 
     @cached_property
     def told_first(self) -> list[Claim]:

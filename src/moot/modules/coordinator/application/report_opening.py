@@ -149,12 +149,14 @@ class Writer:
         return self.told.each(self.case.verdict.get("reasoning", "").splitlines()) if own else []
 
     def _decisive(self) -> Iterator[str]:
+        """Each of them, where they are few; of many none matters by itself."""
         found = self.case.decisive
-        for claim in found[:MOST_DECISIVE]:
+        if len(found) > MOST_DECISIVE:
+            yield self.say("report.many_decisive", count=len(found))
+            return
+        for claim in found:
             again = self._refer(claim)
             yield f"{again} {name_claim(claim.id)}" if again else self.state(claim)
-        if len(found) > MOST_DECISIVE:
-            yield self.say("report.more_decisive", count=len(found) - MOST_DECISIVE)
 
     def _refer(self, claim: Claim) -> str:
         reasons = self.case.reasons

@@ -38,6 +38,8 @@ THREATS: Mapping[Direction, tuple[Side, Side]] = {
 }
 """By outcome, whose claims would weaken it, and whose it rests on."""
 MOST_TOLD = 3
+MOST_DECISIVE = 5
+"""Claims up to which it is told what those are about that decide together."""
 PLACES: Mapping[str, Dimension] = {
     f"{expert.prefix}.{name}": (expert, name) for expert, name in count_over(20).places
 }
@@ -298,8 +300,8 @@ def _decide(reading: Reading) -> Message:
         return SAY("decisive.none")
     places = list(dict.fromkeys(reading.place(claim) for claim in decisive))
     other = reading.weighing.without(reading.argument.decisive).direction
-    key = "one" if len(decisive) == 1 else "several"
-    return SAY(f"decisive.{key}", places=places, direction=SAY(f"literal.{other}"))
+    key = "one" if len(decisive) == 1 else "several" if len(decisive) <= MOST_DECISIVE else "many"
+    return SAY(f"decisive.{key}", n=len(decisive), places=places, direction=SAY(f"literal.{other}"))
 
 
 def _narrate(reading: Reading) -> str:

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from moot.modules.judge.domain.levels import Levels
-from moot.modules.judge.domain.ruling import Decision, refuse_purchase, tell_opening
+from moot.modules.judge.domain.ruling import NARROW, Decision, refuse_purchase, tell_opening
 from moot.modules.judge.domain.since import (
+    MOST_DECISIVE,
     compare,
     find_next_dates,
     quote_claim,
@@ -20,8 +21,6 @@ from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.messages import Locale, Message
 from moot.shared.domain.validation import validate
 
-NARROW = 2
-"""Experts up to which a verdict says in its first line who they were."""
 MOST_DIMENSIONS = 2
 MOST_CLAIMS = 2
 FEWEST_WARNINGS = 2
@@ -163,7 +162,8 @@ def _tell_argument(judge_input: JudgeInput) -> list[Message]:
     if places := [
         f"dimension.{c.expert.prefix}.{c.dimension}" for c in graph.claims if c.id in graph.decisive
     ]:
-        said.append(SAY("narrative.decisive", n=len(places), about=list(map(SAY, dict.fromkeys(places)))))
+        key = "decisive" if len(places) <= MOST_DECISIVE else "decisive_many"
+        said.append(SAY(f"narrative.{key}", n=len(places), about=list(map(SAY, dict.fromkeys(places)))))
     return said
 
 
