@@ -111,7 +111,11 @@ def _finding(step: Step, result: ResearchResult, language: Locale) -> Finding:
         citations=(cited,),
         session_id=result.session_id or None,
         warnings=(*result.notices, *failed),
-        figures={**({} if asked else _figures(result, say)), **{view.who: view.says for view in views}},
+        figures={
+            SAY("steps.figure.symbol").in_locale(language): result.symbol,
+            **({} if asked else _figures(result, say)),
+            **{view.who: view.says for view in views},
+        },
         facts=facts,
         verdict=verdict,
         views=views,
@@ -137,14 +141,13 @@ def _text(
 
 
 def _figures(result: ResearchResult, say: Wording) -> dict[str, str]:
-    verdict, language = result.verdict, say.locale
-    ruling = say.literal(verdict["action"] if verdict else result.verdict_status)
-    figures = {SAY("steps.figure.symbol").in_locale(language): result.symbol, say("report.verdict"): ruling}
+    verdict = result.verdict
+    figures = {say("report.verdict"): say.literal(verdict["action"] if verdict else result.verdict_status)}
     if verdict is None:
         return figures
     return figures | {
         say("report.confidence"): f"{verdict['confidence']:.0%}",
-        SAY("steps.figure.position").in_locale(language): f"{verdict['position_percent']:.0%}",
+        SAY("steps.figure.position").in_locale(say.locale): f"{verdict['position_percent']:.0%}",
     }
 
 
