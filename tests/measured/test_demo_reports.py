@@ -17,6 +17,7 @@ from moot import Moot
 from moot.modules.coordinator.application.report import render_report
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchResult
 from moot.modules.debate.domain.weighing import AS_GOOD_AS_SURE, NEUTRAL_BAND
+from moot.modules.judge.domain.levels import Levels
 from moot.modules.judge.domain.ruling import ENOUGH_TO_ACT
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.grounding import ground
@@ -82,12 +83,10 @@ def test_no_long_sentence_stands_twice(pairs: Pairs) -> None:
     assert [said for report in told for said, times in report.items() if times > 1] == []
 
 
-def derive(levels: dict[str, float | None]) -> list[float]:
+def derive(levels: Levels) -> list[float]:
     """What there is to win and to lose, and the price at which both are the same."""
-    entry, stop, target = (levels[name] for name in ("entry", "stop", "target"))
-    if entry is None or stop is None or target is None:
-        return []
-    return [abs(target - entry), abs(entry - stop), round((stop + target) / 2, 2)]
+    won, lost = levels.stakes or (0.0, 0.0)
+    return [won, lost, round((levels.entry or 0.0) - (lost - won) / 2, 2)]
 
 
 def test_every_number_is_in_the_evidence_or_the_verdicts_own(pairs: Pairs) -> None:
@@ -106,7 +105,7 @@ def test_every_number_is_in_the_evidence_or_the_verdicts_own(pairs: Pairs) -> No
         prose = APART.sub(" ", TABLED.sub("", render_report(result)))
         argument = (result.debate_outcome or {})["argument"]
         derived = [float(len(argument["decisive"])), 2 * argument["motion"] - 1, *SCALE]
-        derived += derive((result.verdict or {})["levels"])
+        derived += derive(Levels.model_validate((result.verdict or {})["levels"]))
         found = ground([prose], evidence, own=[*floats([own, closes, scores, inside]), *derived])
         assert found.checked > 50
         offenders += [(result.symbol, f"{result.as_of:%Y-%m-%d}", said) for said in found.offenders]
