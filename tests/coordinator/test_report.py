@@ -109,7 +109,7 @@ def argued(words: str = "", **of_verdict: Any) -> dict[str, dict[str, Any]]:
             "next_dates": [{"day": "2026-08-28", "what": words or "Half-year report."}],
             "since": since,
             "advice": words or "Keep what you hold.",
-            "reasoning": words or CHEAP,
+            "reasoning": words or "The argument is for buying.\nBy dimension, most for it: Trend.",
             **of_verdict,
         },
     }  # fmt: skip
@@ -142,16 +142,16 @@ class TestTheFirstPage:
         page = render_report(a_result(argued()), "brief")
         told = [
             "# Research report: Mirage Hill (900001.DEMO)",
-            "**BUY** · position 20%\n\nOnly one expert was heard",
+            "**BUY** · new position 20%\n\nOnly one expert was heard",
+            "this is a narrow view.\n\nThe argument is for buying.\n\n",
             "▁█▄<br>Close from 2026-06-26 to 2026-06-30, between CNY 10.00 and CNY 12.50.",
-            f"**Why**\n\n1. for ██▌░░ 0.50 · {BUYS} (reported) `technical.event.1`",
-            f"2. for █░░░░ 0.25 · {CHEAP} `technical.pe`",
-            "**What decides it**\n\n- for ██▌░░ 0.50 · reason 1 above `technical.event.1`",
+            f"**Why**\n\n1. for ███░░ 0.60 · Trend: {BUYS} (reported) `technical.event.1`",
+            "**What decides it**\n\n- reason 1 above `technical.event.1`",
             "**What would change it**\n\n- A close below CNY 9.50.",
             "**Levels**\n\n- Entry: 10.0",
             "**Next dates**\n\n- 2026-08-28: Half-year report.",
             "**Since last time**\n\n- On 2026-06-29 it was HOLD, weight of the argument 0.52.",
-            "- — → +0.25 · reason 2 above `technical.pe`",
+            f"- — → +0.25 · {CHEAP} `technical.pe`",
             "- +0.50 → — · The price was above its average. `technical.gone`",
             "**For the holder**\n\n- Keep what you hold.",
             "As of 2026-06-30",
@@ -186,7 +186,7 @@ class TestTheFirstPage:
     def test_of_both_sides_where_none_won(self) -> None:
         parts = argued(action="HOLD", position_percent=0.0)
         parts["debate"] |= {"direction": "NEUTRAL"}
-        assert f"against ██▌░░ 0.50 · {FALLS}" in render_report(a_result(parts), "brief")
+        assert f"against ██▌░░ 0.50 · Momentum: {FALLS}" in render_report(a_result(parts), "brief")
 
     def test_of_both_sides_where_none_won_and_one_has_all_the_strongest(self) -> None:
         parts = argued(action="HOLD", position_percent=0.0)
@@ -194,8 +194,9 @@ class TestTheFirstPage:
         argument = parts["debate"]["argument"]
         argument["claims"] += more
         argument["strengths"] |= {claim["id"]: 0.9 for claim in more} | {"technical.profit": 0.1}
+        argument["dimensions"] = {"technical.trend": 0.9, "technical.momentum": -0.1}
         parts["debate"] |= {"direction": "NEUTRAL"}
-        assert f"2. against ▌░░░░ 0.10 · {FALLS}" in render_report(a_result(parts), "brief")
+        assert f"2. against ▌░░░░ 0.10 · Momentum: {FALLS}" in render_report(a_result(parts), "brief")
 
 
 class TestTheRest:
@@ -233,9 +234,9 @@ class TestTheRest:
 
     def test_is_in_the_readers_language(self) -> None:
         report = render_report(a_result(argued(), "zh-CN"))
-        assert report.startswith("# 研究报告：Mirage Hill（900001.DEMO）\n\n**买入** · 仓位 20%\n\n")
+        assert report.startswith("# 研究报告：Mirage Hill（900001.DEMO）\n\n**买入** · 新开仓位 20%\n\n")
         assert "| **技术分析师 · 趋势** | +0.60 |" in report
-        assert "|  | **技术分析师** | 看多 80% |" in report
+        assert "|  | **技术分析师** | 看多，置信度 80% |" in report
         assert "25 亿元" in report
         assert re.search("BULLISH|BUY|HOLD|technical_analyst", report) is None
 
@@ -246,7 +247,7 @@ class TestTheRest:
         old = {"headline", "grave", "price", "would_change", "next_dates", "since", "advice"}
         parts["judge"] = {name: value for name, value in parts["judge"].items() if name not in old}
         report = render_report(a_result(parts))
-        assert f"**Why**\n\n1. {CHEAP}" in report
+        assert "**Why**\n\n1. The argument is for buying." in report
         assert "### Technical analyst\n\nBy rule, in many words." in report
         assert "### Debate\n\nthe debate in words" in report
         assert "The argument" in report
@@ -429,7 +430,7 @@ class TestAPage:
         seen = Tags(page)
         assert seen.seen >= {"svg", "polyline", "rect"}
         assert page.count('<svg class="chart"') == 1
-        assert page.count('<svg class="bar"') == 6, "two reasons, what decides it, and each of three claims"
+        assert page.count('<svg class="bar"') == 4, "a reason, and each of three claims"
         assert 'width="15.0"' in page
         assert "Target 13.00</text>" in page
         assert "script" not in page
@@ -444,7 +445,9 @@ class TestAPage:
         assert "<title>Research report: Mirage Hill (900001.DEMO)</title>" in page
         assert "<strong>BUY</strong>" in page
         plain = render_page(a_result(argued(headline="")))
-        ruling = "<strong>BUY</strong> · position 20% · weight of the argument 0.66 · CNY 11.00 on 2026-06-30"
+        ruling = (
+            "<strong>BUY</strong> · new position 20% · weight of the argument 0.66 · CNY 11.00 on 2026-06-30"
+        )
         assert ruling in plain
         assert "not investment advice" in page
         assert "http" not in page

@@ -157,8 +157,8 @@ async def test_few_experts_leave_three_risks_where_they_claim_enough():
 
 async def test_the_resolution_says_which_dimensions_pulled_how_far_and_what_decides():
     told = (await hold(CLEAR)).conflict_resolution
-    assert "For buying: Quality for the price +0.50, Company events +0.75, Economy +0.75." in told
-    assert "so the outcome is bullish. " in told
+    assert "For buying: Company events +0.75, Economy +0.75, State of the industry +0.75." in told
+    assert "and less than 0.10 is no direction; the outcome is bullish. " in told
     assert "Without their claims the outcome would be neutral." in told
     assert "probab" not in told and "weight" not in told
 
@@ -211,8 +211,8 @@ async def test_one_expert_alone_never_decides_and_the_silent_are_named():
     outcome = await hold(findings({FINANCIAL: found("STRONG_BULLISH", 1.0)}))
     assert (outcome.direction, outcome.confidence, outcome.argument.decisive) == ("NEUTRAL", 0.5, [])
     assert (
-        "Not heard, and counted as doubt: Technical analyst, Valuation modeler, Macro intelligence, "
-        "Catalyst detective."
+        "Not heard, so that 0.80 of any lean is counted as doubt: Technical analyst, Valuation modeler, "
+        "Macro intelligence, Catalyst detective."
     ) in outcome.narrative_report
 
 

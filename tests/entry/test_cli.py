@@ -75,7 +75,7 @@ def test_research_shows_progress_verdict_debate_and_report(moot, home):
     for name in ("Technical analyst", "Financial auditor", "Valuation modeler", "Debate", "Judge"):
         assert f"{name} · working…" in seen.stderr, "what is piped is the answer alone"
         assert re.search(rf"{name} · done · .* \d+%", seen.stderr)
-    assert re.search(r"(BUY|SELL|HOLD) · position \d+%", seen.stdout)
+    assert re.search(r"(BUY|SELL|HOLD) · new position \d+%", seen.stdout)
     assert re.search(r"│ Why +│\n│ 1\. (for|against) [█▌░]{5} 0\.\d\d · ", seen.stdout)
     assert re.search(r"[▁▂▃▄▅▆▇█]{40}", seen.stdout)
     assert "Synthetic data" in seen.stdout

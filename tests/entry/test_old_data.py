@@ -66,7 +66,7 @@ def test_old_prices_give_no_verdict_but_one_sentence_with_their_day(desk) -> Non
     ("locale", "told"),
     {
         "zh-CN": (
-            "没有专家能就 600519.SH 给出结论。 技术分析师：600519.SH 最新的日线行情是 2024-03-15 的",
+            "没有专家能就 600519.SH 给出结论。技术分析师：600519.SH 最新的日线行情是 2024-03-15 的",
             "催化剂侦探：600519.SH 的公告与新闻无法获取：没有可用的数据源。请设置 MOOT_TUSHARE_TOKEN",
         ),
         "en-US": (

@@ -79,7 +79,7 @@ async def test_a_session_is_shown_with_its_nodes_verdict_and_usage(moot):
     for name in ("Technical analyst", "Financial auditor", "Catalyst detective", "Debate", "Judge"):
         assert f"\n{name} " in seen.stdout
     verdict = answer["verdict"]
-    assert f"{verdict['action']} · position {verdict['position_percent']:.0%}" in seen.stdout
+    assert f"{verdict['action']} · new position {verdict['position_percent']:.0%}" in seen.stdout
     assert "Model calls: none. Cost: 0." in seen.stdout
     assert fits(seen.stdout)
     chinese = await moot("sessions", "show", answer["session_id"], LANG="zh_CN.UTF-8")

@@ -57,7 +57,7 @@ async def test_a_session_becomes_a_finding_that_names_it(desk):
     )
     result = await desk.result(UUID(finding.session_id))
     assert result.verdict is not None
-    assert finding.text.startswith(f"**{SYMBOL}** · **{result.verdict['action']}** · position")
+    assert finding.text.startswith(f"**{SYMBOL}** · **{result.verdict['action']}** · new position")
     assert result.verdict["reasoning"].splitlines()[0] in finding.text
     assert all(f"- {risk[:200]}" in finding.text for risk in result.verdict["risk_warnings"])
     for name in ("Bull", "Bear", "Technical analyst", "Valuation modeler", "Catalyst detective"):
@@ -69,7 +69,17 @@ async def test_only_the_experts_that_the_step_names_are_asked(desk):
     finding = await research(desk, equity(SYMBOL, "valuation_modeler"))
     assert "Valuation modeler" in finding.text
     assert "Technical analyst" not in finding.text
-    assert list(finding.figures)[-1] == "Valuation modeler"
+    assert list(finding.figures) == ["Symbol", "Valuation modeler"]
+
+
+@pytest.mark.parametrize(("locale", "figure"), [("en-US", "PE (TTM): "), ("zh-CN", "市盈率（TTM）：")])
+async def test_a_question_about_one_field_gets_its_figures_and_no_trading_call(desk, locale, figure):
+    finding = await research(desk, equity(SYMBOL, "valuation_modeler"), locale)
+    assert finding.text.startswith(f"**{SYMBOL}** · {figure}")
+    assert finding.verdict is None
+    assert not any(
+        word in finding.text for word in ("**BUY", "**HOLD", "**SELL", "**买入", "**观望", "**卖出")
+    )
 
 
 @pytest.mark.parametrize(

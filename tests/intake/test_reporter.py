@@ -10,6 +10,7 @@ from markdown_it import MarkdownIt
 from pydantic import SecretStr
 from structlog.testing import capture_logs
 
+from moot.modules.coordinator.application.report_words import Wording
 from moot.modules.intake.application.intake_state import Errand, IntakeState
 from moot.modules.intake.application.report_text import headings_for
 from moot.modules.intake.domain.conversation import Answer, Style
@@ -664,10 +665,12 @@ VALUED = [
 
 
 def test_facts_are_told_in_the_readers_words_and_fewer_where_many_are_heard():
-    told = {"PE (TTM)": "28x", "PE, percentile of three years": "95%", "PB": "6.25x", "Price": "CNY 1,339.9"}
-    assert list(dict(read_facts({"valuation_modeler": VALUED}, "en-US")).items()) == list(told.items())
+    told = {"PE (TTM)": "28x", "PE, percentile of three years": "95%", "PB": "6.25x", "Price": "CNY 1,339.90"}
+    assert list(dict(read_facts({"valuation_modeler": VALUED}, Wording("en-US"))).items()) == list(
+        told.items()
+    )
     heard = {"valuation_modeler": VALUED, "macro_intelligence": [], "technical_analyst": []}
-    assert dict(read_facts(heard, "zh-CN")) == {"市盈率（TTM）": "28x", "市盈率近三年分位": "95%"}
+    assert dict(read_facts(heard, Wording("zh-CN"))) == {"市盈率（TTM）": "28 倍", "市盈率近三年分位": "95%"}
 
 
 async def test_companies_are_compared_though_the_plan_had_no_room_for_it(ruled: Reporter):

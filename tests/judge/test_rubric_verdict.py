@@ -56,7 +56,7 @@ async def test_a_purchase_names_its_prices_as_numbers_and_in_words():
     assert verdict.stop_loss == "Leave on a close below CNY 9.00."
     assert verdict.take_profit == "Take profit in parts around CNY 12.20."
     assert verdict.time_horizon == (
-        "As long as was argued about, shorter if the stop or the target is reached."
+        "For the span that was argued about, shorter if the stop or the target is reached."
     )
 
 
@@ -107,7 +107,7 @@ async def test_an_expert_that_could_not_be_heard_is_a_warning():
 
 async def test_the_reasoning_of_an_outside_debate_says_why_and_what_is_open():
     assert (await rule(key_disagreements=["X against Y", "Z against Y"])).reasoning == (
-        "The argument is for buying, and its weight is enough to act on. "
+        "The argument is for buying, and its weight is enough to act on.\n"
         "Main disagreements:\n- X against Y\n- Z against Y"
     )
     assert (await rule()).reasoning.endswith("No expert disagrees with another about the direction.")
@@ -170,3 +170,27 @@ async def test_every_number_in_the_text_was_given_or_is_part_of_the_verdict(dire
 
 def _numbers(text: str) -> set[float]:
     return {float(number) for number in re.findall(r"\d+(?:\.\d+)?", text)}
+
+
+@pytest.mark.parametrize(
+    ("direction", "confidence", "told"),
+    [
+        ("BULLISH", 0.59, "now it is 0.59, for buying."),
+        ("BEARISH", 0.59, "now it is 0.59, against buying."),
+        ("NEUTRAL", 0.5, "now it is 0.50, undecided."),
+    ],
+)
+async def test_a_hold_says_what_would_open_a_case(direction, confidence, told):
+    verdict = await rule(direction=direction, confidence=confidence, evidence=PRICED)
+    (opening,) = verdict.would_change
+    assert opening.startswith(
+        "Buying takes an argument of weight 0.60 for it, selling one of 0.60 against it; "
+    )
+    assert opening.endswith(told)
+
+
+async def test_a_purchase_that_does_not_pay_names_the_price_at_which_it_would():
+    known = evidence(current_price=10.0, atr_value=0.2, support=8.0, turnover_20d=1e9)
+    verdict = await rule(evidence=known)
+    assert (verdict.action, verdict.levels.target) == ("HOLD", 10.6)
+    assert verdict.would_change[0].startswith("At CNY 9.30 or less there would be as much to win as to lose")

@@ -137,10 +137,17 @@ async def test_what_would_change_it_are_the_stop_and_the_decisive_claims(lean, s
 
 
 async def test_decisive_claims_are_told_by_what_they_are_about_each_once():
-    claims = [claim(f"technical.c{n}", 0.5) for n in range(5)]
+    claims = [claim(f"technical.c{n}", 0.5) for n in range(4)]
     m2 = claim("macro.m2", 0.5, "monetary")
     verdict = await rule(locale="zh-CN", **argued(*claims, m2, decisive=[c.id for c in (*claims, m2)]))
-    assert verdict.would_change[1] == "若没有决定结论的 6 条论点（趋势、货币与信用），方向就会改变。"
+    assert verdict.would_change[1] == "若没有决定结论的 5 条论点（趋势、货币与信用），方向就会改变。"
+
+
+async def test_where_many_decide_together_they_are_not_listed():
+    claims = [claim(f"technical.c{n}", 0.5) for n in range(6)]
+    verdict = await rule(**argued(*claims, decisive=[c.id for c in claims]))
+    assert len(verdict.would_change) == 1, "what refutes it"
+    assert "Only 6 of them together carry the direction." in verdict.narrative_report
 
 
 async def test_without_levels_only_claims_would_change_it():

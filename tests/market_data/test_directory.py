@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from moot.modules.market_data.application.directory import Directory
 from moot.modules.market_data.domain.company_index import CompanyIndex, How
 from moot.modules.market_data.domain.provider import Batch, NotOffered
-from moot.modules.market_data.domain.spelling import bare_name, infer, initials, read_aloud
+from moot.modules.market_data.domain.spelling import bare_name, infer, initials, read_aloud, transcribe
 from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.domain.facts import Company
 from moot.shared.domain.messages import LOCALES
@@ -340,6 +340,21 @@ def test_pinyin_initials_are_worked_out_where_a_source_has_none(name: str, lette
 )
 def test_a_name_is_read_aloud_where_every_character_is_known(name: str, sounds: str) -> None:
     assert read_aloud(name) == sounds.split()
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("贵州茅台", "Guizhou Maotai"),
+        ("五粮液", "Wuliangye"),
+        ("*ST旧名股", "*ST Jiuminggu"),
+        ("万科Ａ", "Wanke A"),
+        ("Apple Inc.", "Apple Inc."),
+        ("龘", "龘"),
+    ],
+)
+def test_a_name_is_written_for_who_reads_no_chinese(name: str, written: str) -> None:
+    assert transcribe(name) == written
 
 
 class Counted(Batch[Company]):

@@ -218,9 +218,9 @@ RENAMED = a_company(
 @pytest.mark.parametrize(
     ("day", "name", "english", "aliases"),
     [
-        (date(2009, 1, 5), "旧名股份", "旧名股份", ("旧名股份", "老字号")),
-        (date(2011, 1, 5), "*ST旧名", "*ST旧名", ("旧名股份", "*ST旧名", "老字号")),
-        (date(2015, 1, 5), "新名集团", "新名集团", ("旧名股份", "*ST旧名", "新名集团", "老字号")),
+        (date(2009, 1, 5), "旧名股份", "Jiuming Gufen", ("旧名股份", "老字号")),
+        (date(2011, 1, 5), "*ST旧名", "*ST Jiuming", ("旧名股份", "*ST旧名", "老字号")),
+        (date(2015, 1, 5), "新名集团", "Xinming Jituan", ("旧名股份", "*ST旧名", "新名集团", "老字号")),
         (date(2021, 1, 5), "新名股份", "New Name", RENAMED.aliases),
     ],
 )

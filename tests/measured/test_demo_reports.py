@@ -16,6 +16,9 @@ import pytest
 from moot import Moot
 from moot.modules.coordinator.application.report import render_report
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchResult
+from moot.modules.debate.domain.weighing import AS_GOOD_AS_SURE, NEUTRAL_BAND
+from moot.modules.judge.domain.levels import Levels
+from moot.modules.judge.domain.ruling import ENOUGH_TO_ACT
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.grounding import ground
 from moot.shared.domain.messages import LOCALES
@@ -36,6 +39,8 @@ APART = re.compile(r"`[^`]*`|\[\d+\]|\d{4}-\d\d-\d\d|\d{4}Q\d|^\| \d+ |\w+://\S+
 TABLED = re.compile(r"^\| \d+ \|.*|^(?:Data used|所用数据).*|^## (?:On the record|记录)(?s:.*)", re.MULTILINE)
 """The table of numbers, and what is no finding: how old the data are, and the record."""
 Pairs = list[list[ResearchResult]]
+SCALE = (AS_GOOD_AS_SURE, NEUTRAL_BAND * AS_GOOD_AS_SURE, 0.5 + ENOUGH_TO_ACT / 2)
+"""What a lean and a weight are measured by."""
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +83,12 @@ def test_no_long_sentence_stands_twice(pairs: Pairs) -> None:
     assert [said for report in told for said, times in report.items() if times > 1] == []
 
 
+def derive(levels: Levels) -> list[float]:
+    """What there is to win and to lose, and the price at which both are the same."""
+    won, lost = levels.stakes or (0.0, 0.0)
+    return [won, lost, round((levels.entry or 0.0) - (lost - won) / 2, 2)]
+
+
 def test_every_number_is_in_the_evidence_or_the_verdicts_own(pairs: Pairs) -> None:
     offenders = []
     for result in chain(*pairs):
@@ -93,7 +104,8 @@ def test_every_number_is_in_the_evidence_or_the_verdicts_own(pairs: Pairs) -> No
         inside = [part["result"]["confidence_score"] for part in data if "result" in part]
         prose = APART.sub(" ", TABLED.sub("", render_report(result)))
         argument = (result.debate_outcome or {})["argument"]
-        derived = [float(len(argument["decisive"])), 2 * argument["motion"] - 1]
+        derived = [float(len(argument["decisive"])), 2 * argument["motion"] - 1, *SCALE]
+        derived += derive(Levels.model_validate((result.verdict or {})["levels"]))
         found = ground([prose], evidence, own=[*floats([own, closes, scores, inside]), *derived])
         assert found.checked > 50
         offenders += [(result.symbol, f"{result.as_of:%Y-%m-%d}", said) for said in found.offenders]

@@ -74,8 +74,8 @@ async def test_returns_are_those_of_the_same_days_and_excess_is_their_difference
         60,
     )
     assert claim["says"]["zh-CN"] == (
-        "自 2026-05-01 以来的 60 个交易日涨跌幅为 30.0%：比市场指数 900000.DEMO（4.0%）多 26.0 个百分点、"
-        "比行业指数 980001.DEMO（10.0%）多 20.0 个百分点。强于可比对象。"
+        "自 2026-05-01 以来的 60 个交易日涨跌幅为 30.0%：比市场指数 900000.DEMO（4.0%）高 26.0 个百分点、"
+        "比行业指数 980001.DEMO（10.0%）高 20.0 个百分点。强于可比对象。"
     )
     assert claim["says"]["en-US"] == (
         "Over 60 sessions since 2026-05-01 it returned 30.0%: 26.0 pp more than the market index 900000.DEMO "
@@ -116,7 +116,7 @@ async def test_where_there_is_no_index_its_peers_are_what_it_is_compared_with() 
     seen, claim = await ask(among=peers(median=12.04, own=29.06, count=7))
     assert (seen["return_3m"], seen["peer_return_3m"], seen["peer_excess_3m"]) == (29.1, 12.0, 17.1)
     assert claim
-    assert "近三个月（29.1%）比 7 家同行的中位数（12.0%）多 17.1 个百分点" in claim["says"]["zh-CN"]
+    assert "近三个月（29.1%）比 7 家同行的中位数（12.0%）高 17.1 个百分点" in claim["says"]["zh-CN"]
     assert "technical.peer_excess_3m" in claim["evidence"]
 
 

@@ -97,7 +97,7 @@ def test_the_verdict_rests_on_it(served: dict[str, Any]) -> None:
 
 def test_the_report_tells_of_it_in_words(served: dict[str, Any]) -> None:
     signal = served["result"]["expert_results"][SIXTH]["data"]["signal"]
-    assert f"**Liquidity watcher** | {signal.lower()} " in served["report"]
+    assert f"**Liquidity watcher** | {signal.lower()}, " in served["report"]
     assert "shares were traded a day." in served["report"]
 
 

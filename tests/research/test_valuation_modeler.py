@@ -304,7 +304,7 @@ async def test_where_models_are_no_range_and_multiples_do_not_stand_out_nothing_
     assert seen["value_high"] > 3 * seen["value_low"]
     assert claims_of(report)["residual"]["kind"] == "valuation.residual.far_above"
     assert (report["valuation_verdict"], report["confidence_score"] <= 0.3) == ("Fair", True)
-    assert "是贵是便宜难以判断" in report["narrative_report"]
+    assert "值多少难以判断" in report["narrative_report"]
     assert "不偏向任何一边" in report["risk_factors"][0]
 
 

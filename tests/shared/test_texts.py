@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import moot
-from moot.shared.domain.messages import LOCALES, Catalogue, Message
+from moot.shared.domain.messages import LOCALES, Catalogue, Message, fill
 
 SOURCE = Path(moot.__file__).parent
 FOLDERS = sorted(path.parent for path in SOURCE.rglob("zh-CN.toml"))
@@ -40,6 +40,14 @@ def say(tmp_path) -> Catalogue:
         'hello = "Hello, {who}"\nname = "world"\n[a]\nb = "{x:.1f} %"\n', "utf-8"
     )
     return Catalogue(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("n", "told"), [(0, "0 days, are"), (1, "1 day, is"), ("1", "1 day, is"), (2, "2 days, are")]
+)
+def test_a_word_follows_how_many_there_are(n, told):
+    assert fill("{n} {n:day|days}, {n:is|are}", {"n": n}) == told
+    assert fill("{n}|{n:>3}", {"n": n}) == f"{n}|{n:>3}"
 
 
 def test_a_catalogue_of_several_folders_says_what_each_of_them_says(say, tmp_path):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain
 from pathlib import Path
+from string import Formatter
 from typing import Any, Literal, get_args
 
 Locale = Literal["zh-CN", "en-US"]
@@ -79,10 +80,25 @@ class Message:
     values: Mapping[str, Any] = field(default_factory=dict)
 
     def in_locale(self, locale: Locale) -> str:
-        return self.catalogue.texts(locale)[self.key].format_map(_Spoken(self.values, locale))
+        return fill(self.catalogue.texts(locale)[self.key], _Spoken(self.values, locale))
 
     def __str__(self) -> str:
         return self.in_locale(LOG_LOCALE)
+
+
+def fill(text: str, values: Any) -> str:
+    """A text with its values; `{n:day|days}` is the word that goes with so many."""
+    return _COUNTED.vformat(text, (), values) if "|" in text else text.format_map(values)
+
+
+class _Counted(Formatter):
+    def format_field(self, value: Any, format_spec: str) -> Any:
+        one, choice, many = format_spec.partition("|")
+        chosen = one if str(value) == "1" else many
+        return chosen if choice else super().format_field(value, format_spec)
+
+
+_COUNTED = _Counted()
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,6 @@ from moot.shared.domain.symbol import Symbol
 
 Style = Literal["brief", "full"]
 """The first page alone, or all of it."""
-AGES = {0: "same_day", 1: "day"}
 ASSUMED = "assumption"
 """The source of what the desk assumes."""
 DAY = re.compile(r"\d{4}-\d\d-\d\d")
@@ -96,9 +95,14 @@ class Report(Writer):
         return f"↳ {self.item(how, told) if (told := self.told.once(why)) else how}"
 
     def _rests(self, claim: Claim) -> str:
-        """The numbers it cites, and where they stand in the table of numbers; titles are in its words."""
-        cited = [self.case.facts[id_] for id_ in claim.evidence if id_ in self.case.facts]
-        return " · ".join(f"{self._amount(f)} [{self._places[_series(f['id'])]}]".lstrip() for f in cited)
+        """The numbers it cites, and where they stand in the table of numbers, which alone tells the members of a
+        series; titles are in its words.
+        """
+        series: dict[str, list[Data]] = {}
+        for fact in (self.case.facts[id_] for id_ in claim.evidence if id_ in self.case.facts):
+            series.setdefault(_series(fact["id"]), []).append(fact)
+        amounts = {name: self._amount(facts[0]) if len(facts) == 1 else "" for name, facts in series.items()}
+        return " · ".join(f"{amount} [{self._places[name]}]".lstrip() for name, amount in amounts.items())
 
     def _amount(self, fact: Data) -> str:
         value = fact["value"]
@@ -146,8 +150,8 @@ class Report(Writer):
             if DAY.fullmatch(value):
                 return value
             told = any(value in claim.text(self.say.locale) for claim in self.case.claims.values())
-            where = escape(fact["source"])
-            where = where if "://" in where else self.item(self.say("report.source"), where)
+            where, said = escape(fact["source"]), escape(self.say.source(fact["source"]))
+            where = where if "://" in where else self.item(self.say("report.source"), said)
             return f"{'' if told else self.told.once(value)} {where}".lstrip()
         member = fact["id"].removeprefix(series).lstrip(".")
         name = "" if member.isdecimal() else escape(self.say.measure(member))
@@ -184,10 +188,10 @@ class Report(Writer):
         """Where the facts come from, each with its newest."""
         newest: dict[str, str] = {}
         for fact in self.case.facts.values():
-            site = _site(fact["source"])
+            site = self.say.source(_site(fact["source"]))
             newest[site] = max(newest.get(site, ""), self.case.day_of(fact))
         yield from tell_ages(self.case.result, self.say)
-        rows = [[escape(self.say.source(site)), day] for site, day in sorted(newest.items())]
+        rows = [[escape(site), day] for site, day in sorted(newest.items())]
         yield self._table(("source", "newest"), rows) if rows else ""
 
     def _record(self) -> Iterator[str]:
@@ -247,7 +251,7 @@ def tell_ages(result: ResearchResult, say: Wording) -> Iterator[str]:
     today = Symbol.parse(result.symbol).local_date(result.as_of)
     old = {name: (day, max(0, (today - day).days)) for name, day in result.data_until.items()}
     ages = [
-        SAY(f"report.{AGES.get(age, 'days')}_old", dataset=SAY(f"dataset.{name}"), day=day, age=age)
+        SAY(f"report.{'days' if age else 'same_day'}_old", dataset=SAY(f"dataset.{name}"), day=day, age=age)
         for name, (day, age) in old.items()
     ]
     yield say("report.data_until", ages=ages)

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchResult
-from moot.shared.domain.claims import ArgumentGraph, Claim, Relation, Side
+from moot.shared.domain.claims import SIGNS, ArgumentGraph, Claim, Relation, Side
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.symbol import Symbol
 from moot.shared.domain.validation import validate
@@ -93,31 +93,37 @@ class Case:
         weighed = self.argument.dimensions if self.argument else {}
         return weighed.get(f"{claim.expert.prefix}.{claim.dimension}", 0.0)
 
+    def weight(self, claim: Claim) -> float:
+        """How far what the claim is about leans its way; without an argument, how strong it is itself."""
+        return SIGNS[claim.side] * self.pull(claim) if self.argument else claim.strength
+
     @cached_property
     def reasons(self) -> list[Claim]:
-        """The claims that explain the outcome: the weightiest of the side that won, or of both where none did, of
-        either at least one; no two about the same while there are others.
+        """What explains the outcome, the weightiest first: of each dimension that leans to the side that won, or of
+        both where none did, of either at least one, its strongest claim.
         """
         winner = WINNERS.get(self.verdict.get("action")) or WINNERS.get(self.debate.get("direction"))
         sides = {winner} if winner else {"for", "against"}
         able = [claim for claim in self.claims.values() if claim.side in sides and self.strength(claim) > 0]
-        able.sort(key=lambda claim: -self.strength(claim) / len(claim.expert.dimensions))
-        first = {(claim.expert, claim.dimension): claim for claim in reversed(able)}.values()
-        leads = {claim.side: claim for claim in reversed(able)}.values()
-        return sorted(able, key=lambda claim: (claim not in leads, claim not in first))[:MOST_REASONS]
+        able = [claim for claim in able if round(self.weight(claim), 2) > 0]
+        able.sort(key=lambda claim: (-self.weight(claim), -self.strength(claim)))
+        first = list({(claim.expert, claim.dimension): claim for claim in reversed(able)}.values())[::-1]
+        leads = {claim.side: claim for claim in reversed(first)}.values()
+        chosen = sorted(first, key=lambda claim: claim not in leads)[:MOST_REASONS]
+        return sorted(chosen, key=first.index)
 
     @cached_property
     def decisive(self) -> list[Claim]:
-        return (
-            [self.claims[id_] for id_ in self.argument.decisive if id_ in self.claims]
-            if self.argument
-            else []
+        """The strongest first."""
+        ids = self.argument.decisive if self.argument else []
+        return sorted(
+            (self.claims[id_] for id_ in ids if id_ in self.claims), key=lambda c: -self.strength(c)
         )
 
     @property
     def leading(self) -> list[Claim]:
         """Those that the first page tells for what they come to."""
-        return [*self.reasons, *self.decisive[:MOST_DECISIVE]]
+        return [*self.reasons, *(self.decisive if len(self.decisive) <= MOST_DECISIVE else ())]
 
     @cached_property
     def told_first(self) -> list[Claim]:

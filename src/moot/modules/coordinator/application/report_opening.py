@@ -72,8 +72,16 @@ class Writer:
         words = self.spell(text) if self.names[text] == name_claim(claim.id) else self.names[text]
         return self.say("report.reported", words=words) if claim.reported else words
 
+    def reason(self, claim: Claim) -> str:
+        """By what it is about, and how far that leans."""
+        told = self.item(self.spell(self.say.dimension(claim)), self.quote(claim))
+        return f"{self._bar(claim, self.case.weight(claim))} · {told} {name_claim(claim.id)}"
+
     def weigh(self, claim: Claim) -> str:
-        side, strength = self.say(f"report.side.{claim.side}"), self.case.strength(claim)
+        return self._bar(claim, self.case.strength(claim))
+
+    def _bar(self, claim: Claim, strength: float) -> str:
+        side = self.say(f"report.side.{claim.side}")
         return f"{side} {self.pen.bar(strength, claim.side)} {strength:.2f}" if strength else side
 
     def item(self, name: str, words: str) -> str:
@@ -99,7 +107,12 @@ class Writer:
         """The verdict, in the words of whoever gave it, if they found any."""
         ruling = list_ruling(self.case.result, self.say, self.spell)
         headline = self.told.once(self.case.verdict.get("headline", ""))
-        return [ruling[0], headline] if headline else [" · ".join(ruling)]
+        return [*([ruling[0], headline] if headline else [" · ".join(ruling)]), *self._grounds()]
+
+    def _grounds(self) -> list[str]:
+        """Why this action and no other, as a rule says first; a model's reasons stand with the claims."""
+        by_rule = self.case.reasons and self.case.verdict.get("engine") == "rubric"
+        return self.told.each(self.case.verdict["reasoning"].splitlines()[:1]) if by_rule else []
 
     def draw_prices(self) -> list[str]:
         """The chart and what it shows, if there are prices."""
@@ -117,7 +130,7 @@ class Writer:
         """Why, and what follows, by the name of each part; a part without lines is left out."""
         verdict = self.case.verdict
         parts = {
-            "why": [*map(self.state, self.case.reasons), *self._reasoning()],
+            "why": [*map(self.reason, self.case.reasons), *self._reasoning()],
             "decisive": list(self._decisive()),
             "would_change": self.told.each(verdict.get("would_change", [])),
             "levels": self._items((self.say(f"report.{part}"), verdict.get(part, "")) for part in LEVELS),
@@ -136,12 +149,14 @@ class Writer:
         return self.told.each(self.case.verdict.get("reasoning", "").splitlines()) if own else []
 
     def _decisive(self) -> Iterator[str]:
+        """Each of them, where they are few; of many none matters by itself."""
         found = self.case.decisive
-        for claim in found[:MOST_DECISIVE]:
-            again = self._refer(claim)
-            yield f"{self.weigh(claim)} · {again} {name_claim(claim.id)}" if again else self.state(claim)
         if len(found) > MOST_DECISIVE:
-            yield self.say("report.more_decisive", count=len(found) - MOST_DECISIVE)
+            yield self.say("report.many_decisive", count=len(found))
+            return
+        for claim in found:
+            again = self._refer(claim)
+            yield f"{again} {name_claim(claim.id)}" if again else self.state(claim)
 
     def _refer(self, claim: Claim) -> str:
         reasons = self.case.reasons

@@ -53,8 +53,11 @@ class Wording(NamedTuple):
         return f"{told} {number}" if number.isdecimal() else told
 
     def source(self, name: str) -> str:
-        """Where a fact comes from; what the desk assumes has no address."""
-        return MEASURES.texts(self.locale).get(f"source.{name}", name)
+        """Where a fact comes from: what the desk assumes and what was imported have no address."""
+        kind, _, file = name.partition(":")
+        told = MEASURES.texts(self.locale).get(f"source.{kind}")
+        named = file and not file.startswith("//")
+        return name if told is None else self("report.item", name=told, words=file) if named else told
 
     def value(self, value: float | str, unit: str) -> str:
         """A number as people read it."""
@@ -65,7 +68,8 @@ class Wording(NamedTuple):
         if name == "price" and abs(amount) >= LARGE:
             name = "amount" if abs(amount) >= float(texts["scale.amount"]) else "million"
         amount /= float(texts.get(f"scale.{name}", 1))
-        shown = f"{amount:,.4f}" if name == "plain" and abs(amount) < 1 else f"{amount:,.2f}"
+        small = name == "plain" and 0 < abs(amount) < 0.1  # two digits of it that tell
+        shown = f"{amount:.2g}" if small else f"{amount:,.2f}"
         return MEASURES(f"unit.{name}", amount=shown if name == "price" else _trim(shown)).in_locale(
             self.locale
         )

@@ -8,7 +8,13 @@ from typing import Any
 
 from moot.modules.debate.domain.argument import Trial
 from moot.modules.debate.domain.debate import SAY, BearCase, BullCase, RiskItem, RiskLevel
-from moot.modules.debate.domain.weighing import Dimension, Weighing, count_over
+from moot.modules.debate.domain.weighing import (
+    AS_GOOD_AS_SURE,
+    NEUTRAL_BAND,
+    Dimension,
+    Weighing,
+    count_over,
+)
 from moot.shared.domain.claims import ArgumentGraph, Claim, Relation, Side
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import Direction, ExpertType
@@ -32,6 +38,8 @@ THREATS: Mapping[Direction, tuple[Side, Side]] = {
 }
 """By outcome, whose claims would weaken it, and whose it rests on."""
 MOST_TOLD = 3
+MOST_DECISIVE = 5
+"""Claims up to which it is told what those are about that decide together."""
 PLACES: Mapping[str, Dimension] = {
     f"{expert.prefix}.{name}": (expert, name) for expert, name in count_over(20).places
 }
@@ -257,19 +265,23 @@ def read_off(
 def _resolve(reading: Reading) -> str:
     argument = reading.argument
     known = [pulled for pulled in argument.dimensions.items() if pulled[0] in PLACES]
-    ranked = sorted(known, key=lambda pulled: (-_force(reading, *pulled), pulled[0]))
+    ranked = sorted(
+        known, key=lambda pulled: (-abs(round(pulled[1], 2)), -_count(reading, pulled[0]), pulled[0])
+    )
     sides = {"for": [p for p in ranked if p[1] > 0], "against": [p for p in ranked if p[1] < 0]}
     told = [
         SAY(f"pulled.{side}", places=[_pull(*pulled) for pulled in pulls[:MOST_TOLD]])
         for side, pulls in sides.items()
         if pulls
     ]
-    outcome = SAY("balance", lean=reading.weighing.lean, direction=SAY(f"literal.{argument.direction}"))
-    return _speak(reading, [*told, outcome, *_miss(reading), _decide(reading)])
+    scale = {"sure": AS_GOOD_AS_SURE, "least": NEUTRAL_BAND * AS_GOOD_AS_SURE}
+    direction = SAY(f"literal.{argument.direction}")
+    outcome = SAY("balance", lean=reading.weighing.lean, direction=direction, **scale)
+    return _speak(reading, [*told, *_miss(reading), outcome, _decide(reading)])
 
 
-def _force(reading: Reading, dimension: str, pull: float) -> float:
-    return abs(pull) * reading.weighing.counting.places[PLACES[dimension]]
+def _count(reading: Reading, dimension: str) -> float:
+    return reading.weighing.counting.places[PLACES[dimension]]
 
 
 def _pull(dimension: str, pull: float) -> Message:
@@ -279,7 +291,7 @@ def _pull(dimension: str, pull: float) -> Message:
 def _miss(reading: Reading) -> Iterator[Message]:
     silent = [SAY(f"node.{expert}") for expert in ExpertType if expert not in reading.argument.heard]
     if silent:
-        yield SAY("silent", experts=silent)
+        yield SAY("silent", experts=silent, doubt=reading.weighing.doubt)
 
 
 def _decide(reading: Reading) -> Message:
@@ -288,8 +300,8 @@ def _decide(reading: Reading) -> Message:
         return SAY("decisive.none")
     places = list(dict.fromkeys(reading.place(claim) for claim in decisive))
     other = reading.weighing.without(reading.argument.decisive).direction
-    key = "one" if len(decisive) == 1 else "several"
-    return SAY(f"decisive.{key}", places=places, direction=SAY(f"literal.{other}"))
+    key = "one" if len(decisive) == 1 else "several" if len(decisive) <= MOST_DECISIVE else "many"
+    return SAY(f"decisive.{key}", n=len(decisive), places=places, direction=SAY(f"literal.{other}"))
 
 
 def _narrate(reading: Reading) -> str:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from math import floor
 
-from moot.modules.judge.domain.levels import Action, Levels, levels_for, measured
+from moot.modules.judge.domain.levels import Action, Levels, levels_for, measured, to_tick
 from moot.modules.judge.domain.verdict import SAY, JudgeInput, Sizing
 from moot.shared.domain.experts import Direction
 from moot.shared.domain.messages import Message
@@ -25,6 +25,8 @@ CAPITAL = 10_000_000.0
 """What the whole capital is taken to be, in the market's currency, as nobody says."""
 IF_UNKNOWN = 0.5
 SMALLEST = 0.01
+NARROW = 2
+"""Experts up to which nothing can be decided, and a verdict says in its first line who they were."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,8 @@ def _follow(judge_input: JudgeInput) -> tuple[Action, Message]:
     if before and before.action == leaning and conviction >= ENOUGH_TO_STAY:
         bounds = {"enter": 0.5 + ENOUGH_TO_ACT / 2, "stay": 0.5 + ENOUGH_TO_STAY / 2}
         return leaning, SAY("why.kept", action=SAY(f"action.{leaning}"), **bounds)
-    return "HOLD", SAY("why.weak" if conviction >= NOTICEABLE else "why.HOLD")
+    narrow = 0 < judge_input.experts_heard <= NARROW and not conviction
+    return "HOLD", SAY("why.unheard" if narrow else "why.weak" if conviction >= NOTICEABLE else "why.HOLD")
 
 
 def refuse_purchase(levels: Levels, position: float) -> Message | None:
@@ -70,6 +73,22 @@ def refuse_purchase(levels: Levels, position: float) -> Message | None:
     if levels.stakes and levels.stakes[0] < levels.stakes[1]:
         return SAY("why.unrewarding", won=levels.stakes[0], lost=levels.stakes[1])
     return SAY("why.too_small") if position < SMALLEST else None
+
+
+def tell_opening(judge_input: JudgeInput, levels: Levels) -> Message | None:
+    """What would make a HOLD a purchase or a sale."""
+    if judge_input.grave:
+        return SAY("opening.grave")
+    if 0 < judge_input.experts_heard <= NARROW and not judge_input.conviction:
+        return SAY("opening.unheard")
+    if judge_input.conviction < ENOUGH_TO_ACT:
+        side = "neither" if not judge_input.conviction else "for" if judge_input.lean > 0 else "against"
+        enter = 0.5 + ENOUGH_TO_ACT / 2
+        return SAY(f"opening.{side}", enter=enter, confidence=judge_input.confidence)
+    won, lost = levels.stakes or (0.0, 0.0)
+    if levels.entry is None or judge_input.lean < 0 or won >= lost:
+        return None
+    return SAY("opening.price", level=to_tick(levels.entry - (lost - won) / 2))
 
 
 def size(judge_input: JudgeInput, at_most: float = 1.0) -> tuple[Sizing, float]:

@@ -17,6 +17,8 @@ EVENT = ".event."
 MOVED_BY = 0.1
 MOST_MOVED = 8
 MOST_NAMED = 3
+MOST_DECISIVE = 5
+"""Claims up to which a reader is told what those are about that decide together."""
 QUARTER = re.compile(r"\.(\d{4})Q([1-4])$")
 DUE = re.compile(r"\w+\.(\w+)(?:\.\w+)*\.due")
 """The id of evidence that is a day to come (`catalyst.unlock.1.due`), and what happens on it."""
@@ -113,19 +115,20 @@ def quote_claim(claim: Claim, locale: Locale) -> Message:
 
 
 def tell_refutation(action: Action, levels: Levels) -> Message | None:
-    """The level that refutes a verdict: its stop."""
-    return None if levels.stop is None else SAY(f"refuted.{action}", level=levels.stop)
+    """The level that refutes a verdict, its stop; one that waits has nothing to refute."""
+    known = levels.stop is not None and action != "HOLD"
+    return SAY(f"refuted.{action}", level=levels.stop) if known else None
 
 
 def tell_decisive(judge_input: JudgeInput) -> Message | None:
-    """What the claims are about without which the direction would be another."""
+    """What the claims are about without which the direction would be another, where they are few."""
     if judge_input.argument is None:
         return None
     claims = {claim.id: claim for claim in judge_input.argument.claims}
     found = [claims[id_] for id_ in judge_input.argument.decisive if id_ in claims]
     about = dict.fromkeys(f"dimension.{claim.expert.prefix}.{claim.dimension}" for claim in found)
     key = "decisive.one" if len(found) == 1 else "decisive.several"
-    return SAY(key, n=len(found), about=list(map(SAY, about))) if found else None
+    return SAY(key, n=len(found), about=list(map(SAY, about))) if 0 < len(found) <= MOST_DECISIVE else None
 
 
 def find_next_dates(judge_input: JudgeInput) -> list[NextDate]:

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from moot.modules.judge.domain.levels import Levels
-from moot.modules.judge.domain.ruling import Decision, refuse_purchase
+from moot.modules.judge.domain.ruling import NARROW, Decision, refuse_purchase, tell_opening
 from moot.modules.judge.domain.since import (
+    MOST_DECISIVE,
     compare,
     find_next_dates,
     quote_claim,
@@ -15,13 +16,11 @@ from moot.modules.judge.domain.since import (
     tell_refutation,
 )
 from moot.modules.judge.domain.verdict import SAY, Forecast, JudgeInput, Sizing, Verdict, VerdictDTO
-from moot.shared.domain.claims import Holder, Side
+from moot.shared.domain.claims import ArgumentGraph, Holder, Side
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.messages import Locale, Message
 from moot.shared.domain.validation import validate
 
-NARROW = 2
-"""Experts up to which a verdict says in its first line who they were."""
 MOST_DIMENSIONS = 2
 MOST_CLAIMS = 2
 FEWEST_WARNINGS = 2
@@ -32,8 +31,8 @@ def join_sentences(sentences: Iterable[Message | None], locale: Locale) -> str:
     return SAY("glue").in_locale(locale).join(said.in_locale(locale) for said in sentences if said)
 
 
-def word_ruling(ruled: Decision) -> dict[str, Message]:
-    """What to do."""
+def word_ruling(ruled: Decision, argument: ArgumentGraph | None = None) -> dict[str, Message]:
+    """What to do, over the span that was argued about."""
     action, levels = ruled.action, ruled.levels
     lot = ruled.sizing.lot if ruled.sizing else None
     lots = SAY("lots", lot=lot) if lot and lot > 1 else ""
@@ -42,7 +41,9 @@ def word_ruling(ruled: Decision) -> dict[str, Message]:
         "entry_strategy": SAY(f"entry.{action}", position=ruled.position, lots=lots, at=at),
         "stop_loss": _word("stop", f"stop.{action}", levels.stop),
         "take_profit": _word("target", f"target.{action}", levels.target),
-        "time_horizon": SAY(f"horizon.{action}"),
+        "time_horizon": SAY(
+            f"horizon.{action}", span=SAY(f"span.{argument.horizon if argument else 'argued'}")
+        ),
     }
 
 
@@ -57,7 +58,8 @@ def list_lines(lines: Sequence[str]) -> str | Message:
 def frame(judge_input: JudgeInput, verdict: Verdict, forecast: Forecast | None) -> dict[str, Any]:
     """What code tells beside any ruling, whoever gave it."""
     locale, price = judge_input.locale, judge_input.price
-    changes = (tell_refutation(verdict.action, verdict.levels), tell_decisive(judge_input))
+    opening = tell_opening(judge_input, verdict.levels) if verdict.action == "HOLD" else None
+    changes = (tell_refutation(verdict.action, verdict.levels), opening, tell_decisive(judge_input))
     return {
         "headline": _headline(judge_input, verdict, forecast).in_locale(locale),
         "forecast": forecast,
@@ -160,17 +162,18 @@ def _tell_argument(judge_input: JudgeInput) -> list[Message]:
     if places := [
         f"dimension.{c.expert.prefix}.{c.dimension}" for c in graph.claims if c.id in graph.decisive
     ]:
-        said.append(SAY("narrative.decisive", n=len(places), about=list(map(SAY, dict.fromkeys(places)))))
+        key = "decisive" if len(places) <= MOST_DECISIVE else "decisive_many"
+        said.append(SAY(f"narrative.{key}", n=len(places), about=list(map(SAY, dict.fromkeys(places)))))
     return said
 
 
 def reason(judge_input: JudgeInput, ruled: Decision) -> str:
-    """Why this action: what the argument comes to, by dimension; what moved it; what is open."""
+    """Why this action, and what moved it; on a line of its own, what the argument comes to, and what is open."""
     lines, outside = judge_input.key_disagreements, None
     if judge_input.argument is None:
         outside = SAY("disagreements", lines=list_lines(lines)) if lines else SAY("no_disagreements")
-    said = (ruled.why, _balance(judge_input), tell_change(judge_input, ruled.action), outside)
-    return join_sentences(said, judge_input.locale)
+    lines_told = ((ruled.why, tell_change(judge_input, ruled.action)), (_balance(judge_input), outside))
+    return "\n".join(filter(None, (join_sentences(said, judge_input.locale) for said in lines_told)))
 
 
 def _balance(judge_input: JudgeInput) -> Message | None:

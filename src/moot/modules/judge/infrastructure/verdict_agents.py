@@ -21,7 +21,8 @@ from moot.shared.domain.messages import Catalogue, Message
 
 async def rule_by_rubric(judge_input: JudgeInput) -> Verdict:
     ruled = decide(judge_input)
-    said = {field: text.in_locale(judge_input.locale) for field, text in word_ruling(ruled).items()}
+    words = word_ruling(ruled, judge_input.argument)
+    said = {field: text.in_locale(judge_input.locale) for field, text in words.items()}
     return Verdict(
         **said,
         action=ruled.action,

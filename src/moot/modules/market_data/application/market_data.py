@@ -18,7 +18,7 @@ from moot.modules.market_data.domain.provider import (
     CompanyLookup,
     MarketDataProvider,
 )
-from moot.modules.market_data.domain.spelling import strip_marks
+from moot.modules.market_data.domain.spelling import strip_marks, transcribe
 from moot.modules.market_data.domain.texts import SAY
 from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.domain.facts import (
@@ -211,7 +211,8 @@ def as_listed(company: Company, today: date) -> Company:
 def as_known(company: Company, today: date) -> Company:
     """The company without what happened to it later: neither its end nor a name that came after that day.
 
-    An English name has no day: that of a company that was renamed since is left out with the new one.
+    An English name has no day: that of a company that was renamed since is left out with the new one. Without one it
+    goes by how its name sounds.
     """
     spells = [
         spell if spell.end is None or spell.end <= today else spell.model_copy(update={"end": None})
@@ -221,6 +222,7 @@ def as_known(company: Company, today: date) -> Company:
     names, name = _names_then(company, today), name_then(company, today)
     later = {known.name for known in company.names} - {known.name for known in names}
     renamed = strip_marks(name) != strip_marks(company.name)
+    english = "" if renamed or company.name_en == company.name else company.name_en
     return company.model_copy(
         update={
             "name": name,
@@ -228,7 +230,8 @@ def as_known(company: Company, today: date) -> Company:
             "names": names,
             "delist_date": None,
             "st_history": tuple(spells),
-            **({"name_en": name, "pinyin": ""} if renamed else {}),
+            "name_en": english or transcribe(name),
+            **({"pinyin": ""} if renamed else {}),
         }
     )
 

@@ -266,18 +266,23 @@ class SyncedSource:
     async def _bring(self, dataset: Dataset[Any], subject: str, start: date, end: date) -> None:
         if not self.sync.providers.get(self.market):
             if self.sync.store.coverage(dataset, subject) is None:
-                told = {"dataset": dataset.label, "subject": subject, "why": SAY("sync.no_source")}
+                told = {"dataset": dataset.label, "subject": _name(subject), "why": SAY("sync.no_source")}
                 raise NotOffered(SAY("sync.nothing", **told))
             return
         if self.offline():
             if self.sync.store.coverage(dataset, subject) is None:
-                raise NotKept(SAY("offline.nothing_kept", dataset=dataset.label, subject=subject))
+                raise NotKept(SAY("offline.nothing_kept", dataset=dataset.label, subject=_name(subject)))
             return
         event = await self.sync.bring(dataset, subject, self.market, start, end)
         kind = {"failed": Unavailable, "not_offered": NotOffered}.get(event.outcome)
         if kind is not None and self.sync.store.coverage(dataset, subject) is None:
             why = [SAY("sync.by_source", source=source, why=why) for source, why in event.errors]
-            raise kind(SAY("sync.nothing", dataset=dataset.label, subject=subject, why=why))
+            raise kind(SAY("sync.nothing", dataset=dataset.label, subject=_name(subject), why=why))
+
+
+def _name(subject: str) -> str | Message:
+    """A share by its code, a market by its name."""
+    return SAY(f"market.{subject}") if subject in set(Market) else subject
 
 
 def _complete_until(dataset: Dataset[Any], market: Market, now: datetime) -> date:

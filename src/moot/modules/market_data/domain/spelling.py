@@ -93,6 +93,19 @@ def read_aloud(name: str) -> list[str]:
     return [sound for sound in sounds if sound] if all(sounds) else []
 
 
+def transcribe(name: str) -> str:
+    """For who reads no Chinese, in words of two syllables: Guizhou Maotai; as it is, if a reading is not known."""
+    words: list[str] = []
+    for run in re.findall(r"[!-~]+|[^ -~]+", half_width(name)):
+        sounds = [run] if run.isascii() else [sound.capitalize() for sound in read_aloud(run)]
+        if not sounds:
+            return name
+        ends = [*range(2, len(sounds) - 1, 2), len(sounds)]
+        pairs = zip([0, *ends[:-1]], ends, strict=True)
+        words += [sounds[begin] + "".join(sounds[begin + 1 : end]).lower() for begin, end in pairs]
+    return " ".join(words)
+
+
 def _sound(character: str) -> str | None:
     return character.lower() if character.isascii() else _sounds().get(character)
 

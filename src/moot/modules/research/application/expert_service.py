@@ -24,7 +24,7 @@ from moot.modules.research.domain.evidence import (
     evidence_of,
     write_evidence,
 )
-from moot.modules.research.domain.facts import SAY, Case, Cited, MarketFacts
+from moot.modules.research.domain.facts import SAY, Case, Cited, MarketFacts, name_industry
 from moot.modules.research.domain.rubric import Finding, Rule, Scorecard, Voice, load_rules
 from moot.shared.domain.claims import Claim
 from moot.shared.domain.errors import AppError, InvalidInput, Unavailable
@@ -188,7 +188,7 @@ class ExpertService(ABC, Generic[S, R]):
     def speak(self, snapshot: S, case: Case, locale: Locale) -> Voice:
         """A voice that calls company and industry as its language does."""
         company = case.company
-        names = {"stock_name": company.name_in(locale), "industry": company.industry_in(locale)}
+        names = {"stock_name": company.name_in(locale), "industry": name_industry(company, locale)}
         return Voice(self.texts, snapshot, locale).also(**names)
 
     def tell(self, snapshot: S, say: Voice, finding: Finding) -> str:

@@ -15,7 +15,7 @@ from moot.shared.domain.claims import Claim
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.facts import Fact
 from moot.shared.domain.grounding import Grounding
-from moot.shared.domain.messages import LIST_SEPARATOR, Locale
+from moot.shared.domain.messages import LIST_SEPARATOR, Locale, fill
 from moot.shared.domain.units import Unit
 
 Engine = Literal["rubric", "llm"]
@@ -102,8 +102,8 @@ def show(value: Any, unit: Unit, locale: Locale) -> Any:
         text, scale = _spell("million", locale)
     number = value / scale
     digits = unit.digits if abs(number) < 1 else min(unit.digits, MOST_DIGITS)
-    whole = text.format(amount=f"{number:z,.{digits}f}")
-    return Shown(whole, whole if number >= 0 else text.format(amount=f"{-number:,.{digits}f}"))
+    whole = fill(text, {"amount": f"{number:z,.{digits}f}"})
+    return Shown(whole, whole if number >= 0 else fill(text, {"amount": f"{-number:,.{digits}f}"}))
 
 
 @cache

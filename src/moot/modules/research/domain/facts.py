@@ -71,6 +71,13 @@ def sector_of(industry: str) -> Sector:
     return load_sectors().get(industry, UNKNOWN)
 
 
+def name_industry(company: Company, locale: Locale) -> str:
+    """As the language calls it; of one that has no English name, the sector."""
+    told, sector = company.industry_in(locale), sector_of(company.industry)
+    known = locale == "zh-CN" or told.isascii() or sector is UNKNOWN
+    return told if known else sector.name.replace("_", " ")
+
+
 class Cited(BaseModel, frozen=True, allow_inf_nan=False):
     """Something read at an address."""
 
@@ -95,7 +102,7 @@ class Case:
 
     @property
     def industry(self) -> str:
-        return self.company.industry_in(self.locale)
+        return name_industry(self.company, self.locale)
 
     @property
     def sector(self) -> Sector:

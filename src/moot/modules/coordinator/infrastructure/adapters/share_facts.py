@@ -76,4 +76,6 @@ def lead_with_grave(verdict: dict[str, Any], known: Mapping[str, Any], locale: L
         return verdict
     named: list[Message] = [SAY(f"grave.{kind}") for kind in kinds]
     headline = SAY("grave.headline", kinds=named, rest=verdict.get("headline") or "").in_locale(locale)
-    return {**verdict, "grave": list(known["grave_grounds"]), "headline": headline.strip()}
+    changes = [SAY("grave.until_gone").in_locale(locale), *verdict.get("would_change", [])]
+    told = {"headline": headline.strip(), "would_change": changes}
+    return {**verdict, **told, "grave": list(known["grave_grounds"])}

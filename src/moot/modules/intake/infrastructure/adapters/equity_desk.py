@@ -26,7 +26,7 @@ LONGEST_REASONING, LONGEST_RISK, LONGEST_LINE = 600, 400, 240
 VERDICTS = {"BUY": 1.0, "SELL": -1.0}
 FACTS: Mapping[str, tuple[str, ...]] = {
     "valuation_modeler": ("pe_ttm", "pe_percentile", "pb", "peg_ratio", "dv_ratio", "current_price"),
-    "financial_auditor": ("roe_annualised", "profit_growth", "revenue_growth", "debt_to_assets"),
+    "financial_auditor": ("roe_ttm", "profit_growth", "revenue_growth", "debt_to_assets"),
     "technical_analyst": ("rsi_value", "volume_ratio", "support", "resistance"),
     "catalyst_detective": ("positive_count", "negative_count"),
 }
@@ -80,8 +80,10 @@ def _key(turn: str, step: Step, asked: dict[str, Any]) -> str:
 
 
 def _finding(step: Step, result: ResearchResult, language: Locale) -> Finding:
+    """A question about the field of one or two experts is answered by their figures and views, not by a verdict."""
     say, verdict = Wording(language), None
-    if ruled := result.verdict:
+    ruled = None if 0 < len(step.experts) <= FEW_EXPERTS else result.verdict
+    if ruled:
         why = str(ruled["reasoning"]).splitlines()[0]
         verdict = _view(say("report.verdict"), ruled["action"], ruled["confidence"], why, say)
     heard = [item for item in result.expert_results.values() if item.data]
@@ -91,6 +93,11 @@ def _finding(step: Step, result: ResearchResult, language: Locale) -> Finding:
         for item in result.expert_results.values()
         if item.data is None
     ]
+    evidence = {item.expert_type.value: item.data.get("evidence", []) for item in heard if item.data}
+    facts = dict(read_facts(evidence, say))
+    asked = result.verdict is not None and ruled is None
+    figures = " · ".join(say("report.item", name=name, words=value) for name, value in facts.items())
+    first = f"**{result.symbol}** · {figures if asked and figures else tell_ruling(result, say)}"
     risks = tuple(_line(risk, LONGEST_RISK) for risk in (ruled["risk_warnings"] if ruled else ()))
     cited = Citation(
         title=SAY("steps.session", symbol=result.symbol).in_locale(language),
@@ -100,16 +107,16 @@ def _finding(step: Step, result: ResearchResult, language: Locale) -> Finding:
     return Finding(
         step_id=step.id,
         status="completed" if result.overall_status == "completed" else "partial",
-        text="\n\n".join(_text(result, verdict, views, risks, say)),
+        text="\n\n".join([first, *_text(result, verdict, views, risks, say)]),
         citations=(cited,),
         session_id=result.session_id or None,
         warnings=(*result.notices, *failed),
-        figures={**_figures(result, say, language), **{view.who: view.says for view in views}},
-        facts=dict(
-            read_facts(
-                {item.expert_type: item.data.get("evidence", []) for item in heard if item.data}, language
-            )
-        ),
+        figures={
+            SAY("steps.figure.symbol").in_locale(language): result.symbol,
+            **({} if asked else _figures(result, say)),
+            **{view.who: view.says for view in views},
+        },
+        facts=facts,
         verdict=verdict,
         views=views,
         risks=risks,
@@ -120,27 +127,27 @@ def _finding(step: Step, result: ResearchResult, language: Locale) -> Finding:
 def _text(
     result: ResearchResult, verdict: View | None, views: Sequence[View], risks: Sequence[str], say: Wording
 ) -> Iterator[str]:
-    yield f"**{result.symbol}** · {tell_ruling(result, say)}"
-    if verdict is not None:
+    if verdict is not None and (outcome := result.debate_outcome):
         yield verdict.why
-    if outcome := result.debate_outcome:
-        sides = {side: outcome[f"{side}_case"]["core_thesis"] for side in ("bull", "bear")}
-        yield "\n".join(f"- **{say(f'report.{side}')}**: {_line(thesis)}" for side, thesis in sides.items())
+        theses = {side: outcome[f"{side}_case"]["core_thesis"] for side in ("bull", "bear")}
+        sides = {f"**{say(f'report.{side}')}**": thesis for side, thesis in theses.items()}
+        yield "\n".join(f"- {say('report.item', name=n, words=_line(told))}" for n, told in sides.items())
     if risks:
         yield "\n".join([f"**{say('report.risk_warnings')}**", *(f"- {risk}" for risk in risks)])
-    told = [f"- **{view.who}** ({view.says}): {_line(view.why)}" for view in views]
+    who = [say("report.about", what=f"**{view.who}**", claim=view.says) for view in views]
+    why = [_line(view.why) for view in views]
+    told = [f"- {say('report.item', name=n, words=w)}" for n, w in zip(who, why, strict=True)]
     yield "\n".join([f"**{say('report.experts')}**", *told])
 
 
-def _figures(result: ResearchResult, say: Wording, language: Locale) -> dict[str, str]:
+def _figures(result: ResearchResult, say: Wording) -> dict[str, str]:
     verdict = result.verdict
-    ruling = say.literal(verdict["action"] if verdict else result.verdict_status)
-    figures = {SAY("steps.figure.symbol").in_locale(language): result.symbol, say("report.verdict"): ruling}
+    figures = {say("report.verdict"): say.literal(verdict["action"] if verdict else result.verdict_status)}
     if verdict is None:
         return figures
     return figures | {
         say("report.confidence"): f"{verdict['confidence']:.0%}",
-        SAY("steps.figure.position").in_locale(language): f"{verdict['position_percent']:.0%}",
+        SAY("steps.figure.position").in_locale(say.locale): f"{verdict['position_percent']:.0%}",
     }
 
 
@@ -153,7 +160,7 @@ def _opinion(item: ExpertResultItem, say: Wording) -> View:
 def _view(who: str, signal: str, confidence: float, why: str, say: Wording) -> View:
     return View(
         who=who,
-        says=f"{say.literal(signal)} {confidence:.0%}",
+        says=say("report.view", signal=say.literal(signal), confidence=confidence),
         why=_line(why, LONGEST_REASONING),
         leaning=leaning(signal, confidence),
     )
@@ -166,7 +173,7 @@ def leaning(signal: str, confidence: float) -> float:
 
 
 def read_facts(
-    evidence: Mapping[str, Sequence[Mapping[str, Any]]], language: Locale
+    evidence: Mapping[str, Sequence[Mapping[str, Any]]], say: Wording
 ) -> Iterator[tuple[str, str]]:
     """Facts by their names, from the `evidence` of each expert."""
     for expert, found in evidence.items():
@@ -174,15 +181,8 @@ def read_facts(
         wanted = FACTS.get(expert, ())
         for name in wanted if len(evidence) <= FEW_EXPERTS else wanted[:OF_MANY]:
             if name in known:
-                yield SAY(f"answer.fact.{name}").in_locale(language), _show(known[name])
-
-
-def _show(fact: Mapping[str, Any]) -> str:
-    value, unit = fact["value"], fact["unit"]
-    number = f"{value:,.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
-    if unit in ("%", "x"):
-        return f"{number}{unit}"
-    return f"{unit} {number}" if unit and unit != "index" else number
+                told = SAY(f"answer.fact.{name}").in_locale(say.locale)
+                yield told, say.value(known[name]["value"], known[name]["unit"])
 
 
 def _line(text: str, longest: int = LONGEST_LINE) -> str:

@@ -55,7 +55,6 @@ class FinancialSnapshot(Snapshot, Figures):
     profit_ttm: units.Amount
     fcff_ttm: units.Amount
     roic_annualised: units.Percent
-    roe_annualised: units.Percent
     revenue_growth: units.Percent
     profit_growth: units.Percent
     profit_growth_before: units.Percent
@@ -207,7 +206,6 @@ def _derive(latest: FinancialReport, periods: Periods, books: Books, now: int) -
         "profit_ttm": profit,
         "fcff_ttm": periods.trailing_year(latest, "fcff"),
         "roic_annualised": annualise(latest, "roic"),
-        "roe_annualised": annualise(latest, "roe_waa"),
         "gross_margin_change": periods.change(latest, "gross_margin"),
         "invturn_days_growth": periods.growth(latest, "invturn_days"),
         "arturn_days_growth": periods.growth(latest, "arturn_days"),

@@ -59,7 +59,7 @@ GLOSSED = {
     for gloss in (f" ({chinese})", f"({chinese})", f"（{chinese}）", f" （{chinese}）")
 }
 FROM_REPORTS = (
-    *("roe", "roe_annualised", "gros_profit_margin", "gross_margin_change", "net_profit_margin"),
+    *("roe", "roe_ttm", "gros_profit_margin", "gross_margin_change", "net_profit_margin"),
     *("debt_to_assets", "eps_ttm", "bps", "growth_rate_avg", "growth_periods"),
     *("roe_years", "roe_middle", "roe_worst", "roe_best"),
 )
@@ -171,10 +171,11 @@ class ValuationModelerService(ExpertService[ValuationSnapshot, ValuationResult])
     )
 
     def speak(self, snapshot: ValuationSnapshot, case: Case, locale: Locale) -> Voice:
-        """Each rank names the window it is of."""
+        """Each rank names the window it is of, and residual income the return it begins with."""
         say = super().speak(snapshot, case, locale)
         lengths = {n: "short" if snapshot.has_short_past(n) else "long" for n in PAST}
         counts = {n: getattr(snapshot, f"{n}_sessions") for n in PAST}
+        say = say.also(residual_return=say(f"return.{'cycle' if snapshot.cyclical else 'year'}"))
         return say.also(**{f"{n}_window": say(f"window.{lengths[n]}", sessions=counts[n]) for n in PAST})
 
     @classmethod

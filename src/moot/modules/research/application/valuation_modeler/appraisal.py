@@ -13,7 +13,7 @@ from moot.modules.research.application.valuation_modeler.snapshot import (
     FEWEST_YEARS,
     ValuationSnapshot,
 )
-from moot.modules.research.domain.facts import COMMON, SHARES_CHANGED, Case, Periods, annualise
+from moot.modules.research.domain.facts import COMMON, SHARES_CHANGED, Case, Periods
 from moot.shared.domain.facts import DailyValuation, FinancialReport, MacroObservation, quarter_of
 from moot.shared.domain.messages import Catalogue, Locale
 from moot.shared.domain.peers import CrossSection
@@ -129,10 +129,11 @@ def _quality(reports: Sequence[FinancialReport], locale: Locale) -> Figures:
     implausible = sorted({name for report in reports for name in PLAUSIBLE if not _plausible(report, name)})
     cleaned = [_clean(report) for report in reports]
     latest = cleaned[0]
-    change = None if "gross_margin" in implausible else Periods(cleaned).change(latest, "gross_margin")
+    periods = Periods(cleaned)
+    change = None if "gross_margin" in implausible else periods.change(latest, "gross_margin")
     return {
         "roe": latest.roe_waa,
-        "roe_annualised": annualise(latest, "roe_waa"),
+        "roe_ttm": periods.trailing_year(latest, "roe_waa"),
         "gros_profit_margin": latest.gross_margin,
         "gross_margin_change": change,
         "gross_margin_trend": margin_trend(change, locale),

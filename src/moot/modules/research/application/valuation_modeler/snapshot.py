@@ -74,7 +74,7 @@ class ValuationSnapshot(Snapshot):
     peer_growth_count: Counted = None
     dv_ratio: units.Percent
     roe: units.Percent
-    roe_annualised: units.Percent
+    roe_ttm: units.Percent
     gros_profit_margin: units.Percent
     gross_margin_change: units.Points
     gross_margin_trend: str
