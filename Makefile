@@ -45,8 +45,7 @@ test-llm: $(VENV)/.installed-llm ## run a whole session and questions with a sma
 
 chaos: $(VENV)/.installed-dev ## kill, pause and starve sessions hundreds of times; every test of the desk on both databases
 	MOOT_TEST_KILLS=200 $(BIN)/python -m pytest -q -n 2 --timeout 0 tests/chaos
-	MOOT_TEST_FULL=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal tests/entry tests/intake \
-		tests/coordinator/test_replay.py tests/governance/test_coordinator_integration.py
+	MOOT_TEST_FULL=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal --ignore tests/chaos
 
 fuzz: $(VENV)/.installed-dev ## a million generated rules and decisions against the naive reference, for about half an hour
 	MOOT_TEST_PAIRS=1000000 $(BIN)/python -m pytest -q --timeout 0 tests/governance/test_index_equals_reference.py
