@@ -49,7 +49,10 @@ gc.disable()
 
 # How long an example takes says how busy the machine is, and nothing about the code.
 hypothesis.settings.register_profile(
-    "moot", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    "moot",
+    max_examples=int(os.environ.get("MOOT_TEST_EXAMPLES", "50")),
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("moot")
 
