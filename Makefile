@@ -46,12 +46,13 @@ test-llm: $(VENV)/.installed-llm ## run a whole session and questions with a sma
 chaos: $(VENV)/.installed-dev ## kill, pause and starve sessions hundreds of times; every test of the desk on both databases
 	MOOT_TEST_KILLS=200 $(BIN)/python -m pytest -q -n 2 --timeout 0 tests/chaos
 	MOOT_TEST_SESSIONS=2000 $(BIN)/python -m pytest -q --timeout 0 tests/chaos/test_workers.py -k killed_end_once
-	MOOT_TEST_FULL=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal tests/entry tests/intake \
-		tests/coordinator/test_replay.py tests/governance/test_coordinator_integration.py
+	MOOT_TEST_FULL=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal --ignore tests/chaos
 
-fuzz: $(VENV)/.installed-dev ## a million generated rules and decisions against the naive reference, for about half an hour
+fuzz: $(VENV)/.installed-dev ## a million generated rules and decisions against the naive reference, and what else is generated, for about half an hour
 	MOOT_TEST_PAIRS=1000000 $(BIN)/python -m pytest -q --timeout 0 tests/governance/test_index_equals_reference.py
 	MOOT_TEST_PAIRS=100000 $(BIN)/python -m pytest -q --timeout 0 tests/governance/test_lattice_properties.py
+	MOOT_TEST_EXAMPLES=5000 $(BIN)/python -m pytest -q -n 2 --timeout 0 tests/debate tests/judge tests/llm_platform/test_parsing.py \
+		tests/intake/test_plan_repair.py tests/intake/test_report_text.py tests/market_data/test_directory.py
 
 measured: $(VENV)/.installed-dev ## reports, debates, planted errors and hostile titles over the whole demo market, for about ten minutes
 	MOOT_TEST_REPORTS=all MOOT_TEST_PLANTED=6 MOOT_TEST_DEBATES=120 MOOT_TEST_GRAVE=1000 MOOT_TEST_HOSTILE=1 $(BIN)/python -m pytest -q -s --timeout 0 \

@@ -23,7 +23,7 @@ from pydantic import SecretStr
 from moot.modules.market_data.application.market_data import MarketData
 from moot.modules.market_data.container import MarketDataContainer, Sources
 from moot.modules.market_data.domain.facts import BARS, MACRO, REPORTS, VALUATIONS, Dataset
-from moot.modules.market_data.infrastructure.calendars import trading_calendar
+from moot.modules.market_data.domain.trading_rules import trading_calendar
 from moot.modules.research.container import ResearchContainer
 from moot.shared.domain.clock import SystemClock
 from moot.shared.domain.errors import AppError, Unavailable

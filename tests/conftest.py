@@ -27,8 +27,13 @@ if TYPE_CHECKING:
 
 BACKENDS = ["sqlite", "postgres"]
 WHOLE_DESK = (
-    *("tests/entry/", "tests/intake/", "tests/governance/test_coordinator_integration.py"),
-    "tests/coordinator/test_replay.py",
+    *("tests/entry/", "tests/intake/", "tests/jobs/test_delivery.py", "tests/jobs/test_watch.py"),
+    *(f"tests/coordinator/test_{name}.py" for name in ("replay", "resume", "retry", "previous", "waiting")),
+    *(
+        f"tests/governance/test_{name}.py"
+        for name in ("coordinator_integration", "alignment_opinion", "waking")
+    ),
+    *(f"tests/llm_platform/test_{name}.py" for name in ("llm_service", "model_turns", "search_from_record")),
 )
 """Where tests say nothing about one database; those of the code that speaks to it run on both."""
 
@@ -44,7 +49,10 @@ gc.disable()
 
 # How long an example takes says how busy the machine is, and nothing about the code.
 hypothesis.settings.register_profile(
-    "moot", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    "moot",
+    max_examples=int(os.environ.get("MOOT_TEST_EXAMPLES", "50")),
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("moot")
 

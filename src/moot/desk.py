@@ -26,8 +26,8 @@ from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.call_audit import CallAudit, ExternalCalls
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
+from moot.shared.infrastructure.home import make_private_folder, write_private
 from moot.shared.infrastructure.logging import configure_quietly
-from moot.shared.infrastructure.private_files import make_private_folder, write_private
 from moot.shared.infrastructure.redaction import REDACT
 from moot.shared.infrastructure.settings import Settings, load_settings, split_names
 from moot.shared.infrastructure.turn_store import SqlTurns

@@ -12,8 +12,7 @@ from moot.modules.coordinator.infrastructure.session_repository import (
 from moot.modules.governance.application.decision_log import make_record
 from moot.modules.governance.domain.decisions import DecisionRequest, ValidationResult, ValidationStatus
 from moot.modules.governance.domain.escalations import Escalation
-from moot.modules.governance.infrastructure.persistence.decision_log import SqlDecisionLog
-from moot.modules.governance.infrastructure.persistence.escalation_queue import SqlEscalationQueue
+from moot.modules.governance.infrastructure.persistence.decision_log import SqlDecisionLog, SqlEscalationQueue
 from moot.modules.llm_platform.domain.call_record import reply_row
 from moot.modules.llm_platform.domain.chat import ModelReply, ToolCall, Usage
 from moot.modules.llm_platform.infrastructure.call_journal import SqlCallJournal

@@ -4,6 +4,7 @@ import ast
 import inspect
 import tomllib
 from abc import ABC
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -20,15 +21,18 @@ COORDINATOR = SOURCE / "modules" / "coordinator"
 
 def imports(*folders: Path) -> set[str]:
     """Every dotted name imported by the Python files below `folders`."""
+    paths = (path for folder in folders for path in ([folder] if folder.is_file() else folder.rglob("*.py")))
+    return {name for path in paths for name in imports_of(path)}
+
+
+@cache
+def imports_of(path: Path) -> set[str]:
     found = set()
-    for path in (
-        path for folder in folders for path in ([folder] if folder.is_file() else folder.rglob("*.py"))
-    ):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Import):
-                found |= {alias.name for alias in node.names}
-            elif isinstance(node, ast.ImportFrom):
-                found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
     return found
 
 

@@ -46,14 +46,14 @@ async def test_a_session_can_be_read_back_whole(desk):
 
 
 async def test_sessions_that_run_together_do_not_mix(desk):
-    symbols = [f"9000{n:02}.DEMO" for n in (1, 2, 3, 4, 5, 6, 8, 9, 10, 11, 12)]
+    symbols = [f"9000{n:02}.DEMO" for n in (1, 2, 3, 4, 5)]
     results = await asyncio.gather(*(desk.research(symbol) for symbol in symbols))
     assert [result.symbol for result in results] == symbols
     for result in results:
         session = await desk.session(UUID(result.session_id))
         assert (session.symbol, session.audit_gaps, len(session.nodes)) == (result.symbol, 0, 7)
-    page = await desk.sessions(page_size=5)
-    assert (page.total, len(page.items)) == (len(symbols), 5)
+    page = await desk.sessions(page_size=3)
+    assert (page.total, len(page.items)) == (len(symbols), 3)
 
 
 async def test_the_same_question_gets_the_same_answer(desk):

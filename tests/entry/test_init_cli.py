@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from moot.shared.infrastructure.settings_file import NotSimple, change_settings
+from moot.shared.infrastructure.home import NotSimple, change_settings
 from tests.entry.inside import Run, inside
 from tests.entry.test_cli import MOOT, environment
 from tests.fakes.clock import PATIENCE

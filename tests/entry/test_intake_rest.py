@@ -9,7 +9,7 @@ import pytest
 
 from moot.modules.coordinator.infrastructure.adapters.governance_adapter import GovernanceAdapter
 from moot.modules.intake.infrastructure.conversations import SqlConversations
-from moot.modules.intake.presentation.rest import intake_routes
+from moot.modules.intake.presentation import routes as intake_routes
 from moot.shared.domain.errors import Unavailable
 from moot.shared.infrastructure.settings import Settings
 from tests.entry.serving import IN_TIME, NOBODY, ON_SQLITE, SESSIONS, Gate, Served, calling, serving

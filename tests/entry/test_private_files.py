@@ -4,7 +4,7 @@ from pathlib import Path
 
 from moot.desk import Moot
 from moot.shared.infrastructure.database import Database
-from moot.shared.infrastructure.private_files import make_private_folder
+from moot.shared.infrastructure.home import make_private_folder
 from moot.shared.infrastructure.settings import Settings
 
 

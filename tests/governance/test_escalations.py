@@ -22,8 +22,7 @@ from moot.modules.governance.domain.escalations import (
     Escalation,
 )
 from moot.modules.governance.domain.rules import RuleAction
-from moot.modules.governance.infrastructure.persistence.decision_log import SqlDecisionLog
-from moot.modules.governance.infrastructure.persistence.escalation_queue import SqlEscalationQueue
+from moot.modules.governance.infrastructure.persistence.decision_log import SqlDecisionLog, SqlEscalationQueue
 from moot.shared.domain.errors import Forbidden, InvalidInput, NotFound, Unavailable
 from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.database import Database

@@ -342,10 +342,10 @@ async def test_no_decision_mixes_two_rulesets_however_often_they_are_swapped(dat
     swapped = asyncio.Event()
 
     async def swap() -> None:
-        for turn in range(30):
+        for turn in range(12):
             await swapping.activate(turn % 3 + 1)
             deciding.clock.move(1)
-            if turn % 10 == 9:
+            if turn % 4 == 3:
                 await deciding.activate((turn + 1) % 3 + 1)
         swapped.set()
 

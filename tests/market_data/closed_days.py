@@ -6,7 +6,7 @@ Whoever does so when exchanges have announced a new year moves `LAST` first.
 import warnings
 from datetime import date, timedelta
 
-from moot.modules.market_data.infrastructure.calendars import CLOSED_DAYS as TABLE
+from moot.modules.market_data.domain.trading_rules import CLOSED_DAYS as TABLE
 from moot.shared.domain.symbol import Market
 
 NAMES = {Market.CN: "XSHG", Market.US: "XNYS"}

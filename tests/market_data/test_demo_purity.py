@@ -14,7 +14,7 @@ from moot.modules.market_data.domain.facts import (
     VALUATIONS,
     Dataset,
 )
-from moot.modules.market_data.infrastructure.demo.market import trading_days
+from moot.modules.market_data.domain.trading_rules import demo_days
 from moot.modules.market_data.infrastructure.demo.provider import DemoMarket
 from moot.shared.domain.facts import Fact
 from tests.fakes.clock import FixedClock
@@ -120,7 +120,7 @@ async def test_before_the_first_day_and_beyond_the_directory_there_is_nothing() 
 
 
 def test_the_calendar_has_weekdays_without_the_holidays() -> None:
-    days = set(trading_days(date(2026, 12, 31)))
+    days = set(demo_days(date(2026, 12, 31)))
     holidays_2024 = [(1, 1), (5, 1), (5, 2), (5, 3), (10, 1), (10, 7), (2, 5), (2, 6), (2, 7)]
     assert not days & {date(2024, *day) for day in holidays_2024}
     assert {date(2024, 1, 2), date(2024, 2, 8), date(2024, 5, 6), date(2024, 10, 8)} <= days

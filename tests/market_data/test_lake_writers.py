@@ -1,5 +1,6 @@
 """Writers that are killed, and writers that meet."""
 
+import os
 import random
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from tests.fakes.market_data import SYMBOL
 from tests.market_data.lake_writer import BEGAN, FIRST, ROWS
 
 EVER = (FIRST, FIRST + timedelta(days=2 * ROWS))
-KILLS = 10
+KILLS = int(os.environ.get("MOOT_TEST_KILLS", "4"))
 
 
 def writer(folder: Path, *what: object) -> subprocess.Popen[str]:

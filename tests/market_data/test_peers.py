@@ -10,8 +10,8 @@ import pytest
 from pydantic import BaseModel
 
 from moot.modules.market_data.application.market_data import MarketData
+from moot.modules.market_data.application.peers import find_place
 from moot.modules.market_data.domain.facts import BARS, COMPANIES, REPORTS, VALUATIONS, Dataset
-from moot.modules.market_data.domain.peers import find_place
 from moot.modules.market_data.infrastructure.cross_section import MeasuringLake
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.peers import CrossSection, Peer, Place

@@ -15,7 +15,7 @@ from moot.modules.market_data.application.upkeep import MarketDataUpkeep
 from moot.modules.market_data.container import MarketDataContainer, Sources
 from moot.modules.market_data.domain.facts import BARS
 from moot.modules.market_data.domain.provider import Range
-from moot.modules.market_data.infrastructure.calendars import trading_calendar
+from moot.modules.market_data.domain.trading_rules import trading_calendar
 from moot.modules.market_data.infrastructure.lake import Lake
 from moot.modules.market_data.infrastructure.providers.files import read_import
 from moot.shared.domain.errors import Conflict

@@ -16,7 +16,7 @@ from moot.modules.market_data.application.sync import SyncedSource, SyncService
 from moot.modules.market_data.domain.facts import BARS, COMPANIES
 from moot.modules.market_data.domain.provider import MarketDataProvider, Range
 from moot.modules.market_data.domain.series import was_st
-from moot.modules.market_data.infrastructure.calendars import trading_calendar
+from moot.modules.market_data.domain.trading_rules import trading_calendar
 from moot.modules.market_data.infrastructure.lake import Lake
 from moot.modules.market_data.infrastructure.providers.akshare import AkshareProvider
 from moot.modules.market_data.infrastructure.providers.outside import Pace

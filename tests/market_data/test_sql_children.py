@@ -162,7 +162,7 @@ async def test_what_takes_all_memory_or_time_is_stopped(door: Door, monkeypatch:
     _, ask_long = door(lake_sql.MOST_SECONDS)
     _, ask = door(0.4)
     worst = [asyncio.create_task(stop(ask_long, sql, f"w{n // 2}")) for n, sql in enumerate(WORST)]
-    left = list(GREEDY)
+    left = list(GREEDY if os.environ.get("MOOT_TEST_FULL") else GREEDY[::3])
 
     async def stop_next(workspace: str) -> None:
         while left:

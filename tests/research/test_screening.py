@@ -23,7 +23,7 @@ from moot.modules.market_data.domain.facts import (
     VALUATIONS,
     Dataset,
 )
-from moot.modules.market_data.infrastructure.calendars import trading_calendar
+from moot.modules.market_data.domain.trading_rules import trading_calendar
 from moot.modules.market_data.infrastructure.cross_section import MeasuringLake
 from moot.modules.research.application.financial_auditor.snapshot import FinancialSnapshot
 from moot.modules.research.application.technical_analyst import TechnicalSnapshot

@@ -22,7 +22,7 @@ from moot.modules.access.presentation import find_scope, is_open
 from moot.modules.coordinator.presentation.rest import research_routes, session_routes
 from moot.modules.governance.application.rule_files import LARGEST
 from moot.modules.governance.presentation import decision_routes, rule_routes
-from moot.modules.intake.presentation.rest import intake_routes
+from moot.modules.intake.presentation import routes as intake_routes
 from moot.modules.jobs import presentation as jobs
 from moot.modules.llm_platform.presentation import routes as llm_routes
 from moot.modules.market_data.presentation import routes as market_data_routes

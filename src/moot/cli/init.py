@@ -18,8 +18,8 @@ from moot.modules.llm_platform.application.config_service import PRESETS, Config
 from moot.modules.market_data.application.sync import BY_REQUEST
 from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.domain.messages import LOCALES, Locale, Message, locale_of
+from moot.shared.infrastructure.home import SETTINGS_FILE, NotSimple, change_settings
 from moot.shared.infrastructure.settings import Settings, split_names
-from moot.shared.infrastructure.settings_file import SETTINGS_FILE, NotSimple, change_settings
 
 if TYPE_CHECKING:
     from moot.desk import Moot

@@ -19,8 +19,8 @@ from moot.modules.coordinator.application.session_history import SessionQuery
 from moot.shared.domain.audit import Verification, WorkspaceVerification
 from moot.shared.domain.errors import AppError, Conflict, InvalidInput, Unavailable
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
+from moot.shared.infrastructure.home import write_private
 from moot.shared.infrastructure.logging import configure_logging
-from moot.shared.infrastructure.private_files import write_private
 from moot.shared.infrastructure.settings import Settings, load_settings
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from moot.shared.domain.messages import Catalogue, Locale, reading_language
-from moot.shared.infrastructure.settings_file import SETTINGS_FILE, read_settings
+from moot.shared.infrastructure.home import SETTINGS_FILE, read_settings
 
 SAY = Catalogue(Path(__file__).parent)
 

@@ -28,8 +28,12 @@ from moot.modules.governance.infrastructure.alignment_measures import (
     ModelOpinion,
     word_llama,
 )
-from moot.modules.governance.infrastructure.persistence.decision_log import DECISION, SqlDecisionLog
-from moot.modules.governance.infrastructure.persistence.escalation_queue import ESCALATION, SqlEscalationQueue
+from moot.modules.governance.infrastructure.persistence.decision_log import (
+    DECISION,
+    ESCALATION,
+    SqlDecisionLog,
+    SqlEscalationQueue,
+)
 from moot.modules.governance.infrastructure.persistence.ruleset_store import SqlRulesetStore
 from moot.modules.llm_platform.application.llm_service import LLMService
 from moot.shared.domain.clock import Clock, SystemClock

@@ -18,7 +18,7 @@ from moot.modules.market_data.application.upkeep import MarketDataUpkeep
 from moot.modules.market_data.domain.facts import COMPANIES, DATASETS
 from moot.modules.market_data.domain.provider import MarketDataProvider
 from moot.modules.market_data.domain.texts import SAY
-from moot.modules.market_data.infrastructure.calendars import trading_calendar
+from moot.modules.market_data.domain.trading_rules import trading_calendar
 from moot.modules.market_data.infrastructure.demo.provider import DemoMarket
 from moot.modules.market_data.infrastructure.providers.outside import OutsideSource
 from moot.shared.domain.clock import Clock

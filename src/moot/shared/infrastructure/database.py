@@ -32,7 +32,7 @@ from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.domain.texts import SAY
 from moot.shared.infrastructure import migrations
-from moot.shared.infrastructure.private_files import make_private_database
+from moot.shared.infrastructure.home import make_private_database
 from moot.shared.infrastructure.transactions import GroupCommit, Work, store_errors, transaction
 
 DRIVERS = {

@@ -37,7 +37,7 @@ LOOKS_SECRET = (
         rf"\1={HIDDEN}",
     ),
     (
-        ('"api_key"', "://"),
+        ('"api_key"', "@"),
         re.compile(r"(?<=\"api_key\":\s\")[^\"]+|(?<=://)[^/\s:@]+:[^/\s@]+(?=@)", re.IGNORECASE),
         HIDDEN,
     ),

@@ -20,7 +20,7 @@ from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.messages import Locale
 from moot.shared.domain.texts import SAY
 from moot.shared.domain.validation import invalid_input
-from moot.shared.infrastructure.settings_file import SETTINGS_FILE, read_settings
+from moot.shared.infrastructure.home import SETTINGS_FILE, read_settings
 
 Seconds = Annotated[float, Field(gt=0)]
 Price = Annotated[float, Field(ge=0)]

@@ -28,7 +28,7 @@ from moot.modules.llm_platform.infrastructure.tables import LLMConfigRow
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import Unavailable
 from moot.shared.infrastructure.database import Database
-from moot.shared.infrastructure.private_files import make_private_folder, write_private
+from moot.shared.infrastructure.home import make_private_folder, write_private
 from moot.shared.infrastructure.redaction import REDACT
 from moot.shared.infrastructure.transactions import transaction
 

@@ -1,27 +1,28 @@
-"""The industry's cross-section: the company as its source tells it, the others as far as they are kept."""
+"""How a company stands in its industry at a moment: multiples, growth and returns of everybody, measured alike.
 
-from collections.abc import Mapping
+The company is as its source tells it, the others as far as they are kept.
+"""
+
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
+from statistics import median
 from typing import TypeVar
 
 from moot.modules.market_data.domain import facts
-from moot.modules.market_data.domain.peers import (
-    GROWTH,
-    LATELY,
-    MULTIPLES,
-    RETURNS,
-    Measures,
-    Sight,
-    find_place,
-    measure,
-)
-from moot.modules.market_data.domain.provider import MarketDataProvider, MeasuresMany
+from moot.modules.market_data.domain.provider import MarketDataProvider, Measures, MeasuresMany, Sight
 from moot.shared.domain.errors import Unavailable
-from moot.shared.domain.facts import Company, Fact
-from moot.shared.domain.peers import CrossSection, Peer
+from moot.shared.domain.facts import Company, DailyBar, DailyValuation, Fact, FinancialReport, quarter_of
+from moot.shared.domain.peers import CrossSection, Peer, Place
 from moot.shared.domain.symbol import Symbol
 
+MULTIPLES = ("pe_ttm", "pb", "ps_ttm", "dv_ratio", "total_mv")
+GROWTH = {"revenue_yoy": "total_revenue", "profit_yoy": "net_profit"}
+RETURNS = {"return_1m": 1, "return_3m": 3, "return_6m": 6, "return_12m": 12}
+LATELY = timedelta(days=15)
+"""How long a price stands for the days after it: five sessions and the longest holidays."""
+
 F = TypeVar("F", bound=Fact)
+Priced = TypeVar("Priced", DailyBar, DailyValuation)
 
 
 async def stand_among(
@@ -66,3 +67,47 @@ async def _measure(source: MarketDataProvider, symbol: str, sight: Sight) -> Mea
         return [fact for fact in found if fact.available_at <= sight.as_of]
 
     return measure(await read(facts.VALUATIONS), await read(facts.REPORTS), await read(facts.BARS), sight)
+
+
+def measure(
+    valuations: Sequence[DailyValuation],
+    reports: Sequence[FinancialReport],
+    bars: Sequence[DailyBar],
+    sight: Sight,
+) -> Measures:
+    """From what is seen of one company, oldest first."""
+    last, now = _stands_on(sight.today, valuations), _price_on(sight.today, bars)
+    returns = {n: _change(now, _price_on(sight.look_back(months), bars)) for n, months in RETURNS.items()}
+    return {**{n: getattr(last, n, None) for n in MULTIPLES}, **_growth(reports, sight), **returns}
+
+
+def _stands_on(day: date, facts: Sequence[Priced]) -> Priced | None:
+    return next((fact for fact in reversed(facts) if day - LATELY <= fact.trade_date <= day), None)
+
+
+def _price_on(day: date, bars: Sequence[DailyBar]) -> float | None:
+    bar = _stands_on(day, bars)
+    return None if bar is None else bar.close * bar.adj_factor
+
+
+def _growth(reports: Sequence[FinancialReport], sight: Sight) -> Measures:
+    versions = sorted(reports, key=lambda report: (report.period_end, report.available_at))
+    if not versions or versions[-1].period_end < sight.recent:
+        return {}
+    held = {quarter_of(report.period_end): report for report in versions}
+    (year, quarter), last = quarter_of(versions[-1].period_end), versions[-1]
+    before = held.get((year - 1, quarter))
+    return {name: _change(getattr(last, f), getattr(before, f, None)) for name, f in GROWTH.items()}
+
+
+def _change(now: float | None, before: float | None) -> float | None:
+    """In per cent; there is none from nothing, or from a loss."""
+    return None if now is None or before is None or before <= 0 else (now / before - 1) * 100
+
+
+def find_place(measure: str, own: Peer, peers: Sequence[Peer]) -> Place:
+    mine, theirs = getattr(own, measure), [v for peer in peers if (v := getattr(peer, measure)) is not None]
+    if not theirs:
+        return Place(count=0)
+    below = None if mine is None else 100 * sum((v < mine) + (v == mine) / 2 for v in theirs) / len(theirs)
+    return Place(count=len(theirs), median=median(theirs), percentile=below)

@@ -11,7 +11,6 @@ from pydantic import BaseModel
 
 from moot.modules.market_data.application.many import ReadsMany, Rows, Wanted
 from moot.modules.market_data.domain.facts import BARS, COMPANIES, DATASETS, INDEX_BARS, Dataset
-from moot.modules.market_data.domain.peers import Measures, Sight
 from moot.modules.market_data.domain.provider import (
     A_DAY,
     Batch,
@@ -19,11 +18,13 @@ from moot.modules.market_data.domain.provider import (
     FactStore,
     IndustryIndexes,
     MarketDataProvider,
+    Measures,
     MeasuresMany,
     Missing,
     NotOffered,
     Range,
     Refusal,
+    Sight,
 )
 from moot.modules.market_data.domain.texts import SAY
 from moot.shared.domain.clock import Clock

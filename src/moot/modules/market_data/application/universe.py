@@ -24,8 +24,7 @@ from moot.modules.market_data.application.market_data import (
 from moot.modules.market_data.application.peers import find_places, measure_each, see_from
 from moot.modules.market_data.application.sync import SyncedSource, last_day
 from moot.modules.market_data.domain.facts import BARS, BY_MODEL, VALUATIONS, Dataset
-from moot.modules.market_data.domain.peers import Sight
-from moot.modules.market_data.domain.provider import A_DAY, MarketDataProvider, NotOffered
+from moot.modules.market_data.domain.provider import A_DAY, MarketDataProvider, NotOffered, Sight
 from moot.shared.domain.errors import AppError, InvalidInput, Unavailable
 from moot.shared.domain.facts import Company
 from moot.shared.domain.peers import CrossSection, Peer

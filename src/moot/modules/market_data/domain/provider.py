@@ -1,5 +1,6 @@
 """The seams of market data: a source (the demo market, the lake, a provider outside), and where facts are kept."""
 
+import calendar
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
@@ -8,7 +9,6 @@ from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 from pydantic import BaseModel, ValidationError
 
 from moot.modules.market_data.domain.facts import DATASETS, Dataset
-from moot.modules.market_data.domain.peers import Measures, Sight
 from moot.modules.market_data.domain.texts import SAY
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.facts import Company, IndexBar
@@ -167,6 +167,23 @@ class BringsIndustries(Protocol):
 
     async def bring_industry(self, industry: str, start: date, end: date) -> bool:
         """Whether anything new came."""
+
+
+Measures = Mapping[str, float | None]
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What is seen at a moment: facts public by then, of days up to `today`; reports of periods since `recent`."""
+
+    as_of: datetime
+    today: date
+    recent: date
+
+    def look_back(self, months: int) -> date:
+        """The same day so many months ago, or the last one of a shorter month."""
+        year, month = divmod(self.today.year * 12 + self.today.month - 1 - months, 12)
+        return date(year, month + 1, min(self.today.day, calendar.monthrange(year, month + 1)[1]))
 
 
 @runtime_checkable

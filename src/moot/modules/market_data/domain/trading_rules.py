@@ -5,12 +5,15 @@ the first day after a resumed listing or a share reform, and the first day of a 
 """
 
 import re
+import tomllib
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Decimal
 from enum import StrEnum
+from functools import cache
+from pathlib import Path
 
 from moot.modules.market_data.domain.texts import SAY
 from moot.shared.domain.errors import Unavailable
@@ -73,6 +76,44 @@ class TradingCalendar:
         said = SAY(f"calendar.{why}", market=self.market.value, day=day, **edge)
         told = {name: end.isoformat() for name, end in edge.items()}
         return Unavailable(said, code=f"CALENDAR_{why.upper()}", market=self.market.value, **told)
+
+
+CLOSED_DAYS = Path(__file__).with_name("closed_days.toml")
+DEMO_BEGINS, DEMO_ENDS = date(2018, 1, 2), date(2049, 12, 31)
+DEMO_HOLIDAYS = {1: range(1, 2), 5: range(1, 4), 10: range(1, 8)}  # days of a month, each year
+
+
+@cache
+def trading_calendar(market: Market) -> TradingCalendar:
+    """A rule for the demo market; for real exchanges a table of closed days, read when first asked for."""
+    return TradingCalendar(market, demo_days(DEMO_ENDS) if market is Market.DEMO else _read_days(market))
+
+
+def _read_days(market: Market) -> list[date]:
+    """`closed` has a line for each year: the year, then its closed days as MMDD."""
+    known = tomllib.loads(CLOSED_DAYS.read_text(encoding="utf-8"))[market.value]
+    first, last, lines = known["first"], known["last"], map(str.split, known["closed"].splitlines())
+    closed = {date.fromisoformat(year + day) for year, *days in lines for day in days}
+    every = (first + timedelta(days=n) for n in range((last - first).days + 1))
+    return [day for day in every if day.weekday() < 5 and day not in closed]
+
+
+@cache
+def demo_days(until: date) -> tuple[date, ...]:
+    """Every trading day of the demo market, from its first one to `until`."""
+    every = (DEMO_BEGINS + timedelta(days=n) for n in range((until - DEMO_BEGINS).days + 1))
+    return tuple(day for day in every if is_demo_day(day))
+
+
+def is_demo_day(day: date) -> bool:
+    """Weekdays, except New Year, 1-3 May, 1-7 October and the spring festival.
+
+    The festival is the first Monday of February with the Tuesday and Wednesday after it.
+    """
+    if day.weekday() >= 5:
+        return False
+    festival = day.month == 2 and day.weekday() <= 2 and 1 <= day.day - day.weekday() <= 7
+    return not festival and day.day not in DEMO_HOLIDAYS.get(day.month, ())
 
 
 TICK = Decimal("0.01")

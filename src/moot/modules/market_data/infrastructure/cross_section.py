@@ -9,8 +9,9 @@ from typing import Any
 import polars as pl
 
 from moot.modules.market_data.application.many import Rows, Wanted
+from moot.modules.market_data.application.peers import GROWTH, LATELY, MULTIPLES, RETURNS
 from moot.modules.market_data.domain import facts
-from moot.modules.market_data.domain.peers import GROWTH, LATELY, MULTIPLES, RETURNS, Measures, Sight
+from moot.modules.market_data.domain.provider import Measures, Sight
 from moot.modules.market_data.infrastructure import lake
 from moot.modules.market_data.infrastructure.lake_rows import facts_of, schema_of
 from moot.shared.domain.errors import Unavailable

@@ -24,8 +24,7 @@ from moot.modules.market_data.domain.provider import A_DAY, Batch, Coverage, Ran
 from moot.modules.market_data.domain.seams import CountGap, Point, find_scales
 from moot.modules.market_data.domain.series import date_spell
 from moot.modules.market_data.domain.texts import SAY
-from moot.modules.market_data.domain.trading_rules import TradingCalendar
-from moot.modules.market_data.infrastructure.calendars import trading_calendar
+from moot.modules.market_data.domain.trading_rules import TradingCalendar, trading_calendar
 from moot.modules.market_data.infrastructure.lake_rows import HeldRows, facts_of, frame_of, schema_of
 from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.domain.facts import Company, SpecialTreatment

@@ -1,11 +1,15 @@
-"""Decisions in SQL, in the chain of their session. Rows and records share their field names."""
+"""Decisions in SQL, and the queue of those that wait for a person, in the chain of their session.
 
-from collections.abc import AsyncIterator, Iterator
+Rows and records share their field names.
+"""
+
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from datetime import datetime
+from typing import Any, cast
 from uuid import UUID
 
 import structlog
-from sqlalchemy import ColumnElement, Select, func, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Select, Table, and_, func, or_, select, true, tuple_, update
 
 from moot.modules.governance.application.decision_log import PLAIN_YES
 from moot.modules.governance.domain.decisions import (
@@ -15,12 +19,21 @@ from moot.modules.governance.domain.decisions import (
     DecisionRecord,
     DecisionStatistics,
 )
-from moot.modules.governance.infrastructure.persistence.tables import DecisionRow
+from moot.modules.governance.domain.escalations import (
+    OPEN,
+    Escalation,
+    EscalationPage,
+    EscalationQueue,
+    Question,
+    Wanted,
+)
+from moot.modules.governance.infrastructure.persistence.tables import DecisionRow, EscalationRow
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.ids import COUNTED_TO
 from moot.shared.domain.texts import SAY
 from moot.shared.infrastructure.audit_trail import AuditTrail, Fenced, Kind, Record
 from moot.shared.infrastructure.execution_context import current_context, current_replay
+from moot.shared.infrastructure.redaction import REDACT
 from moot.shared.infrastructure.transactions import transaction
 
 logger = structlog.get_logger(__name__)
@@ -29,6 +42,10 @@ ROW = DecisionRow
 DECISION = Kind("decision", DecisionRow, tuple(DecisionRecord.model_fields))
 NOTHING_SAID = PLAIN_YES.model_dump(mode="json")
 AT_A_TIME = 500
+
+QUEUE = cast(Table, EscalationRow.__table__)
+ASKED = QUEUE.c
+ESCALATION = Kind("escalation", EscalationRow, tuple(Escalation.model_fields))
 
 
 class SqlDecisionLog(DecisionLog):
@@ -128,3 +145,89 @@ def _conditions(wanted: DecisionFilter) -> Iterator[ColumnElement[bool]]:
         yield ROW.decided_at >= wanted.decided_from
     if wanted.decided_before is not None:
         yield ROW.decided_at < wanted.decided_before
+
+
+class SqlEscalationQueue(EscalationQueue):
+    """Every change is one statement on the state it expects: there is one winner."""
+
+    def __init__(self, trail: AuditTrail) -> None:
+        self._trail, self._database = trail, trail.database
+        trail.vouches_for(ESCALATION)
+
+    async def add(self, escalation: Escalation) -> None:
+        row = escalation.model_dump()
+        await self._trail.append(ESCALATION, row, session_id=escalation.session_id)
+
+    async def newest(self, question: Question) -> Escalation | None:
+        ordered = select(QUEUE).where(*_match(question)).order_by(ASKED.requested_at.desc(), ASKED.id)
+        async with transaction(self._database.session) as db:
+            row = (await db.execute(ordered.limit(1))).mappings().first()
+        return Escalation.model_validate(dict(row)) if row else None
+
+    async def page(
+        self, workspace_id: str, now: datetime, wanted: Wanted, *, page: int, page_size: int
+    ) -> EscalationPage:
+        mine = (ASKED.workspace_id == workspace_id, _stands(wanted, now))
+        newest_decided = func.coalesce(ASKED.decided_at, ASKED.expires_at).desc()
+        order = ASKED.requested_at if wanted == "pending" else newest_decided
+        ordered = select(QUEUE).where(*mine).order_by(order, ASKED.id)
+        async with transaction(self._database.session) as db:
+            total = await db.scalar(select(func.count()).select_from(QUEUE).where(*mine)) or 0
+            rows = await db.execute(ordered.limit(page_size).offset((page - 1) * page_size))
+            items = [Escalation.model_validate(dict(row)).at(now) for row in rows.mappings()]
+        return EscalationPage(total=total, page=page, page_size=page_size, items=items)
+
+    async def settle(self, pending: Escalation, ruling: Mapping[str, Any]) -> Escalation | None:
+        waits = (
+            ASKED.id == pending.id,
+            ASKED.workspace_id == pending.workspace_id,
+            ASKED.status == "pending",
+            ASKED.expires_at > ruling["decided_at"],
+        )
+        return next(iter(await self._change(waits, REDACT(dict(ruling)))), None)
+
+    async def use(self, question: Question, decision_id: str, now: datetime) -> Escalation | None:
+        if mine := await self.newest({**question, "status": "used", "used_for": decision_id}):
+            return mine
+        approved = (*_match(question), ASKED.status == "approved", ASKED.expires_at > now)
+        oldest = (
+            select(ASKED.id)
+            .where(*approved)
+            .order_by(ASKED.requested_at, ASKED.id)
+            .limit(1)
+            .scalar_subquery()
+        )
+        used = {"status": "used", "used_at": now, "used_for": decision_id}
+        return next(iter(await self._change((ASKED.id == oldest, ASKED.status == "approved"), used)), None)
+
+    async def expire(self, now: datetime) -> list[Escalation]:
+        return await self._change((ASKED.status.in_(OPEN), ASKED.expires_at <= now), {"status": "expired"})
+
+    async def _change(
+        self, conditions: Sequence[ColumnElement[bool]], values: dict[str, Any]
+    ) -> list[Escalation]:
+        changing = update(QUEUE).where(*conditions).values(values).returning(QUEUE)
+        changed: list[Escalation] = []
+
+        def work(db: Connection) -> list[Record]:
+            rows = db.execute(changing).mappings()
+            changed[:] = [Escalation.model_validate(dict(row)) for row in rows]
+            return [Record(ESCALATION, "update", e.session_id, e.model_dump()) for e in changed]
+
+        await self._trail.vouch(work)
+        return changed
+
+
+def _stands(wanted: Wanted, now: datetime) -> ColumnElement[bool]:
+    """What ran out of time is expired, whether or not somebody has written that down."""
+    late = and_(ASKED.status.in_(OPEN), ASKED.expires_at <= now)
+    if wanted == "all":
+        return true()
+    if wanted == "decided":
+        return or_(ASKED.status != "pending", late)
+    return or_(ASKED.status == wanted, late) if wanted == "expired" else and_(ASKED.status == wanted, ~late)
+
+
+def _match(question: Question) -> list[ColumnElement[bool]]:
+    """Outside of a session that is `IS NULL`."""
+    return [ASKED[name] == value for name, value in question.items()]

@@ -43,7 +43,7 @@ from moot.modules.intake.infrastructure.graph.coordinator_graph import (
 from moot.shared.domain.errors import AppError, Unavailable
 from moot.shared.domain.messages import reading_language
 from moot.shared.domain.texts import SAY
-from moot.shared.infrastructure.private_files import make_private_database, make_private_folder
+from moot.shared.infrastructure.home import make_private_database, make_private_folder
 
 COORDINATOR, HUMAN_FEEDBACK, APPROVAL = "coordinator", "human_feedback", "approval"
 RESEARCH_TEAM, REPORTER = "research_team", "reporter"

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from moot.modules.market_data.domain import trading_rules
 from moot.modules.market_data.infrastructure.demo import market, noise
 from moot.modules.market_data.infrastructure.demo.market import Firm, WorkingCapital
 from moot.shared.domain.facts import Dividend, FinancialReport
@@ -191,7 +192,7 @@ def _declare(firm: Firm, seed: int, full_year: Statement) -> list[Payout]:
     if full_year.net_profit <= 0 or not firm.listed_on(ex_date):
         return []
     cash = round(firm.payout * full_year.net_profit / full_year.shares * 10, 2)
-    with_bonus = pick_bonus < firm.bonus_chance and ex_date > market.FIRST_TRADING_DAY
+    with_bonus = pick_bonus < firm.bonus_chance and ex_date > trading_rules.DEMO_BEGINS
     bonus = BONUS_PER_TEN[int(pick_size * len(BONUS_PER_TEN))] if with_bonus else 0
     return [Payout(year, ex_date, cash, bonus, full_year.shares)] if cash or bonus else []
 
@@ -199,7 +200,7 @@ def _declare(firm: Firm, seed: int, full_year: Statement) -> list[Payout]:
 def _ex_season(year: int) -> list[date]:
     first, last = (date(year, *day) for day in EX_SEASON)
     days = (first + timedelta(days=n) for n in range((last - first).days + 1))
-    return [day for day in days if market.is_trading_day(day)]
+    return [day for day in days if trading_rules.is_demo_day(day)]
 
 
 INTEREST = 0.04

@@ -1,4 +1,4 @@
-"""What the demo market stands on: its calendar, and the invented companies with their characters.
+"""What the demo market stands on: its months and moments, and the invented companies with their characters.
 
 The companies are read from `companies.toml`. Nothing here needs numpy: who is listed is told before that is loaded.
 """
@@ -17,27 +17,6 @@ from moot.shared.domain.symbol import TIME_ZONES, Market
 SOURCE = "demo"
 ZONE = TIME_ZONES[Market.DEMO]
 FIRST_YEAR = 2014  # of the economy and the books; trading begins later, so that trailing years exist at once
-FIRST_TRADING_DAY = date(2018, 1, 2)
-HOLIDAYS = {1: range(1, 2), 5: range(1, 4), 10: range(1, 8)}  # days of a month, each year
-
-
-@cache
-def trading_days(until: date) -> tuple[date, ...]:
-    """Every trading day from the first one to `until`."""
-    count = (until - FIRST_TRADING_DAY).days + 1
-    days = (FIRST_TRADING_DAY + timedelta(days=n) for n in range(max(count, 0)))
-    return tuple(day for day in days if is_trading_day(day))
-
-
-def is_trading_day(day: date) -> bool:
-    """Weekdays, except New Year, 1-3 May, 1-7 October and the spring festival.
-
-    The festival is the first Monday of February with the Tuesday and Wednesday after it.
-    """
-    if day.weekday() >= 5:
-        return False
-    festival = day.month == 2 and day.weekday() <= 2 and 1 <= day.day - day.weekday() <= 7
-    return not festival and day.day not in HOLIDAYS.get(day.month, ())
 
 
 def months(until: date) -> list[date]:

@@ -16,6 +16,7 @@ from typing import Literal
 import numpy as np
 from pydantic import BaseModel
 
+from moot.modules.market_data.domain import trading_rules
 from moot.modules.market_data.infrastructure.demo import market, noise
 from moot.modules.market_data.infrastructure.demo.market import Firm, Industry, industries
 from moot.modules.market_data.infrastructure.demo.prices import Share
@@ -101,7 +102,7 @@ def _company_stories(share: Share) -> Iterator[NewsItem]:
         ranked = sorted(pairs, key=lambda pair: -pair[1][0] - TIDE_BIAS * level * pair[0].tone)
         for story, (_, when, size, minute, delay) in ranked[: fewest + int(count * (most - fewest + 1))]:
             day = _day_of(month, when)
-            if day >= market.FIRST_TRADING_DAY and firm.listed_on(day):
+            if day >= trading_rules.DEMO_BEGINS and firm.listed_on(day):
                 title, times = _title(share, story, day, size), _times(story.kind, day, minute, delay)
                 yield _item(seed, story.kind, story.id, title, times, symbol=firm.symbol)
 
@@ -129,7 +130,7 @@ def _money(amount: float) -> dict[str, str]:
 
 
 def _report_notices(share: Share) -> Iterator[Notice]:
-    since = max(market.FIRST_TRADING_DAY, share.firm.company.list_date)
+    since = max(trading_rules.DEMO_BEGINS, share.firm.company.list_date)
     for report, year_ago in zip(share.reports[4:], share.reports, strict=False):
         now, before = report.profit_dedt, year_ago.profit_dedt
         if report.announced_on >= since and now is not None and before:
@@ -195,7 +196,7 @@ def _policies(seed: int, industry: Industry | None, until: date) -> Iterator[New
     picks = noise.uniforms(5 * len(periods), seed, "policy", name).reshape(-1, 5).tolist()
     for month, (chance, which, when, minute, delay) in zip(periods, picks, strict=True):
         day = _day_of(month, when)
-        if chance < POLICY_CHANCE and day >= market.FIRST_TRADING_DAY:
+        if chance < POLICY_CHANCE and day >= trading_rules.DEMO_BEGINS:
             policy = choice[int(which * len(choice))]
             times = _times("policy", day, minute, delay)
             yield _item(seed, "policy", policy.id, policy.say(industry=said), times, industry=name)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from moot.modules.market_data.domain import trading_rules
 from moot.modules.market_data.infrastructure.demo import accounts as books
 from moot.modules.market_data.infrastructure.demo import market, noise
 from moot.modules.market_data.infrastructure.demo.noise import Array
@@ -152,7 +153,7 @@ def _list_locked(share: Share) -> Iterator[Locked]:
 
 
 def _list_granted(share: Share) -> Iterator[Locked]:
-    first = max(market.FIRST_TRADING_DAY.year, share.firm.company.list_date.year + 1)
+    first = max(trading_rules.DEMO_BEGINS.year, share.firm.company.list_date.year + 1)
     for year in range(first, share.until.year + 1):
         day, size = noise.uniforms(2, share.seed, share.firm.symbol, "grants", year).tolist()
         free = date(year, 1, 1) + timedelta(days=int(_between(*GRANT_DAYS, day)))

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from moot.modules.market_data.domain import trading_rules
 from moot.modules.market_data.infrastructure.demo import accounts as books
 from moot.modules.market_data.infrastructure.demo import market, noise
 from moot.modules.market_data.infrastructure.demo.noise import Array
@@ -50,7 +51,7 @@ class Share:
 
     def __init__(self, firm: market.Firm, seed: int, until: date) -> None:
         self.firm, self.seed, self.until = firm, seed, until
-        self._calendar = market.trading_days(until)
+        self._calendar = trading_rules.demo_days(until)
         self.days = tuple(day for day in self._calendar if firm.listed_on(day))
         first = self._calendar.index(self.days[0]) if self.days else len(self._calendar)
         self.own = slice(first, first + len(self.days))
@@ -272,7 +273,7 @@ def list_index_bars(shares: Sequence[Share]) -> list[IndexBar]:
 
 
 def _bars(shares: Sequence[Share], index: str, name: str, industry: str | None) -> Iterator[IndexBar]:
-    days = market.trading_days(shares[0].until)
+    days = trading_rules.demo_days(shares[0].until)
     sums = _sum_up(shares, len(days))
     there = np.flatnonzero(sums["weight"] > 0).tolist()
     moves = {price: (sums[price][there] / sums["weight"][there]) for price in PRICES}

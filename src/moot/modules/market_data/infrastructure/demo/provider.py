@@ -118,5 +118,5 @@ def _in_order(told: list[NewsItem]) -> list[NewsItem]:
     return sorted(told, key=lambda item: (item.available_at, item.url))
 
 
-_world = lru_cache(maxsize=4)(_World)
-"""All desks of a process share it: nothing in it changes."""
+_world = lru_cache(maxsize=2)(_World)
+"""All desks of a process share it: nothing in it changes. Two, as a year ends; each can take half a gigabyte."""
