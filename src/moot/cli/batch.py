@@ -30,7 +30,7 @@ from moot.modules.jobs.application.batch_report import (
 from moot.modules.jobs.application.batches import BatchPage, BatchResults, BatchView, Format, Ranked
 from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.domain.messages import LOCALES, Locale, shorten
-from moot.shared.infrastructure.private_files import write_private
+from moot.shared.infrastructure.home import write_private
 from moot.shared.infrastructure.settings import Settings, split_names
 
 if TYPE_CHECKING:
