@@ -26,7 +26,12 @@ AXE = Path(__file__).parent / "axe" / "axe.min.js"
 def console(home: Path, **settings: str) -> Iterator[str]:
     """The address of a desk as `moot serve` opens it, on a free port, with a worker beside it."""
     port = free_port()
-    environment = os.environ | {"MOOT_HOME": str(home), "MOOT_WORKER": "on", "LANG": "en_US.UTF-8", **settings}
+    environment = os.environ | {
+        "MOOT_HOME": str(home),
+        "MOOT_WORKER": "on",
+        "LANG": "en_US.UTF-8",
+        **settings,
+    }
     command = [sys.executable, "-m", "moot", "serve", "--port", str(port)]
     log = home / "serve.log"
     with log.open("wb") as out, subprocess.Popen(command, env=environment, stdout=out, stderr=out) as server:

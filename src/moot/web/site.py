@@ -6,7 +6,7 @@ from typing import NamedTuple
 from fastapi import APIRouter, FastAPI
 from fastapi.staticfiles import StaticFiles
 
-from moot.web import entry, research, sessions, today
+from moot.web import ask, entry, research, sessions, today
 from moot.web.page import show_error
 
 
@@ -24,6 +24,7 @@ class Place(NamedTuple):
 
 PAGES = (
     Place("today", today.router, "/"),
+    Place("ask", ask.router, "/ask"),
     Place("research", research.router, "/research", "research"),
     Place("sessions", sessions.router, "/sessions"),
     Place("entry", entry.router),

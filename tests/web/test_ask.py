@@ -1,0 +1,126 @@
+"""Asking in the console: question, plan, steps, answer with its sources, and the next question."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from moot.web.formats import prose
+from tests.access.desk import HERE, calling, new_key, open_app
+from tests.web.conftest import find_barriers
+
+OURS = {"Origin": "http://localhost", "Accept": "text/html"}
+HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{ 7*7 }} javascript:alert(1) \u202e"
+WORDS = {
+    "en-US": ("Is 900001.DEMO cheap?", "Accept the plan", "And 900002.DEMO?", "Ask"),
+    "zh-CN": ("900001.DEMO 估值高吗？", "接受计划", "900002.DEMO 呢？", "提问"),
+}
+
+
+@pytest.mark.parametrize("locale", WORDS)
+def test_from_a_question_to_its_answer_and_the_next_question(served, look, locale):
+    question, accept, more, ask = WORDS[locale]
+    page = look(f"{served}/ask", locale=locale)
+    assert find_barriers(page) == []
+    page.locator("#question").fill(question)
+    page.get_by_role("button", name=ask, exact=True).click()
+    page.wait_for_url(re.compile(r"/ask/[0-9a-f-]{36}$"))
+    page.get_by_role("button", name=accept).wait_for()
+    expect(page.locator(".step-waiting")).to_have_count(1)
+    assert find_barriers(page) == []
+    page.get_by_role("button", name=accept).click()
+    expect(page.locator(".answer")).to_be_visible()
+    expect(page.locator("[data-stream]")).to_have_count(0)
+    page.locator(".plan summary").click()
+    expect(page.locator(".step-completed")).to_have_count(1)
+    assert find_barriers(page) == []
+    page.locator(".sources a").first.click()
+    page.wait_for_url(re.compile(r"/sessions/"))
+    page.go_back()
+    page.locator("#question").fill(more)
+    page.get_by_text(re.compile("Go ahead|直接进行")).click()
+    page.get_by_role("button", name=ask, exact=True).click()
+    expect(page.locator(".answer")).to_have_count(2)
+    expect(page.locator("[data-stream]")).to_have_count(0)
+
+
+def test_what_needs_a_model_is_answered_honestly(served, look):
+    page = look(f"{served}/ask")
+    page.locator("#question").fill("hello")
+    page.get_by_role("button", name="Ask", exact=True).click()
+    expect(page.locator(".card").last).to_contain_text("Questions that work here")
+    expect(page.locator(".card li")).to_have_count(3)
+
+
+@pytest.fixture
+async def client(home, clock):
+    async with open_app(home, clock, persistence=True) as app, calling(app, address=HERE) as client:
+        client.headers |= OURS
+        yield client
+
+
+async def test_what_is_wrong_is_said_beside_the_form_and_what_was_typed_stays(client):
+    blank = await client.post("/ask", data={"question": "  "})
+    assert (blank.status_code, 'aria-invalid="true"' in blank.text) == (400, True)
+    many = await client.post("/ask", data={"question": HOSTILE, "max_step_num": "99"})
+    assert many.status_code == 400
+    assert "max_step_num" in many.text
+    assert "&lt;script&gt;alert(1)" in many.text
+    assert "<script>alert" not in many.text
+
+
+async def test_hostile_words_of_a_question_are_words_on_every_page(client):
+    begun = await client.post("/ask", data={"question": f"900001.DEMO {HOSTILE}"})
+    assert begun.status_code == 303
+    for path in (begun.headers["location"], "/ask"):
+        shown = await client.get(path)
+        assert shown.status_code == 200
+        assert "<script>alert" not in shown.text
+        assert "<img src=x" not in shown.text
+        assert "{{ 7*7 }}" in shown.text
+
+
+async def test_what_is_not_there_or_not_at_its_turn_is_said(client):
+    nobody = "/ask/00000000-0000-4000-8000-000000000000"
+    assert (await client.get(nobody)).status_code == 404
+    assert (await client.post(f"{nobody}/resume")).status_code == 404
+    begun = await client.post("/ask", data={"question": "hello"})
+    thread = begun.headers["location"]
+    async with client.stream("GET", f"{thread}/live") as told:
+        assert "event: done" in (await told.aread()).decode()
+    wrong = await client.post(f"{thread}/feedback", data={"decision": "accepted"})
+    assert wrong.status_code == 409
+    assert 'role="alert"' in wrong.text
+
+
+async def test_a_key_that_may_only_read_asks_nothing(home, clock):
+    async with open_app(home, clock) as app:
+        key = await new_key(app, "read")
+        async with calling(app, key) as client:
+            client.headers |= OURS
+            assert '<form class="ask"' not in (await client.get("/ask")).text
+            refused = await client.post("/ask", data={"question": "900001.DEMO"})
+            assert refused.status_code == 403
+            del client.headers["Origin"]
+            client.headers["Sec-Fetch-Site"] = "cross-site"
+            assert (await client.post("/ask", data={"question": "x"})).status_code == 403
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[x](javascript:alert(1))",
+        "[x](data:text/html,1)",
+        "<b onclick=x>",
+        "![x](http://a/b.png)",
+        "[x](//a.b)",
+    ],
+)
+def test_markdown_of_strangers_brings_no_markup_and_leads_to_the_web_alone(text):
+    shown = str(prose(text))
+    assert not re.search(r'<img|<b|href="(?!http)', shown)
+
+
+def test_a_cited_source_leads_to_it():
+    assert 'href="#s-2">[2]</a>' in prose("as it is [2]", "s-")
+    assert "href" not in prose("as it is [2]")
