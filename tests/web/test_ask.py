@@ -1,61 +1,20 @@
-"""Asking in the console: question, plan, steps, answer with its sources, and the next question."""
+"""Asking in the console: what its pages say and refuse, and whom."""
 
 import re
 
 import pytest
-from playwright.sync_api import expect
 
 from moot.web.formats import prose
 from tests.access.desk import HERE, calling, new_key, open_app
-from tests.web.conftest import find_barriers
 
 OURS = {"Origin": "http://localhost", "Accept": "text/html"}
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{ 7*7 }} javascript:alert(1) \u202e"
-WORDS = {
-    "en-US": ("Is 900001.DEMO cheap?", "Accept the plan", "And 900002.DEMO?", "Ask"),
-    "zh-CN": ("900001.DEMO 估值高吗？", "接受计划", "900002.DEMO 呢？", "提问"),
-}
-
-
-@pytest.mark.parametrize("locale", WORDS)
-def test_from_a_question_to_its_answer_and_the_next_question(served, look, locale):
-    question, accept, more, ask = WORDS[locale]
-    page = look(f"{served}/ask", locale=locale)
-    assert find_barriers(page) == []
-    page.locator("#question").fill(question)
-    page.get_by_role("button", name=ask, exact=True).click()
-    page.wait_for_url(re.compile(r"/ask/[0-9a-f-]{36}$"))
-    page.get_by_role("button", name=accept).wait_for()
-    expect(page.locator(".step-waiting")).to_have_count(1)
-    assert find_barriers(page) == []
-    page.get_by_role("button", name=accept).click()
-    expect(page.locator(".answer")).to_be_visible()
-    expect(page.locator("[data-stream]")).to_have_count(0)
-    page.locator(".plan summary").click()
-    expect(page.locator(".step-completed")).to_have_count(1)
-    assert find_barriers(page) == []
-    page.locator(".sources a").first.click()
-    page.wait_for_url(re.compile(r"/sessions/"))
-    page.go_back()
-    page.locator("#question").fill(more)
-    page.get_by_text(re.compile("Go ahead|直接进行")).click()
-    page.get_by_role("button", name=ask, exact=True).click()
-    expect(page.locator(".answer")).to_have_count(2)
-    expect(page.locator("[data-stream]")).to_have_count(0)
-
-
-def test_what_needs_a_model_is_answered_honestly(served, look):
-    page = look(f"{served}/ask")
-    page.locator("#question").fill("hello")
-    page.get_by_role("button", name="Ask", exact=True).click()
-    expect(page.locator(".card").last).to_contain_text("Questions that work here")
-    expect(page.locator(".card li")).to_have_count(3)
 
 
 @pytest.fixture
 async def client(home, clock):
-    async with open_app(home, clock, persistence=True) as app, calling(app, address=HERE) as client:
-        client.headers |= OURS
+    async with open_app(home, clock) as app, calling(app, address=HERE) as client:
+        client.headers.update(OURS)
         yield client
 
 
@@ -97,7 +56,7 @@ async def test_a_key_that_may_only_read_asks_nothing(home, clock):
     async with open_app(home, clock) as app:
         key = await new_key(app, "read")
         async with calling(app, key) as client:
-            client.headers |= OURS
+            client.headers.update(OURS)
             assert '<form class="ask"' not in (await client.get("/ask")).text
             refused = await client.post("/ask", data={"question": "900001.DEMO"})
             assert refused.status_code == 403
