@@ -2,10 +2,13 @@
 
 import re
 
+import httpx
 import pytest
 from playwright.sync_api import expect
 
-from tests.web.conftest import find_barriers
+from tests.web.conftest import IN_TIME_MS, find_barriers
+
+expect.set_options(timeout=IN_TIME_MS)
 
 WORDS = {
     "en-US": ("Is 900001.DEMO cheap?", "Accept the plan", "And 900002.DEMO?", "Ask"),
@@ -46,3 +49,85 @@ def test_what_needs_a_model_is_answered_honestly(served, look):
     page.get_by_role("button", name="Ask", exact=True).click()
     expect(page.locator(".card").last).to_contain_text("Questions that work here")
     expect(page.locator(".card li")).to_have_count(3)
+
+
+ESCALATED = {
+    "decision_type": "tool_call",
+    "payload": {"tool": "database", "args": {"sql": "SELECT 1"}},
+    "context": {"open_breakers": ["tushare"]},
+}
+
+
+@pytest.mark.parametrize("locale", WORDS)
+def test_a_person_approves_one_thing_changes_another_and_rejects_a_third(served, look, locale):
+    for number in range(3):
+        changed = {
+            **ESCALATED,
+            "payload": {"tool": "database", "args": {"sql": f"SELECT {number}, '{locale}'"}},
+        }
+        assert httpx.post(f"{served}/api/v1/coordinator/decisions", json=changed).status_code == 202
+    page = look(f"{served}/approvals", locale=locale)
+    assert find_barriers(page) == []
+    for answer in ("approve", "reject", "edit"):
+        page.goto(f"{served}/approvals")
+        card = page.locator("article.approval").first
+        card.locator("input[name=reason]").fill("known outage")
+        card.locator("input[name=by]").fill("Li Ming")
+        if answer == "edit":
+            card.locator("summary").click()
+            card.locator("textarea").fill('{"tool": "database", "args": {"sql": "SELECT 2"}}')
+        card.locator(f"button[value={answer}]").click()
+        state = "rejected" if answer == "reject" else "approved"
+        expect(page.locator(f".escalation-{state}")).to_be_visible()
+        assert find_barriers(page) == []
+    page.goto(f"{served}/approvals?status=decided")
+    expect(page.locator("tbody tr").first).to_contain_text("known outage")
+    assert find_barriers(page) == []
+
+
+def test_an_answer_without_sense_is_refused_where_it_was_written(served, look):
+    httpx.post(f"{served}/api/v1/coordinator/decisions", json=ESCALATED)
+    page = look(f"{served}/approvals")
+    card = page.locator("article.approval").first
+    card.locator("input[name=reason]").fill("because")
+    card.locator("summary").click()
+    card.locator("textarea").fill("{not json")
+    card.locator("button[value=edit]").click()
+    expect(page.locator(".flaw")).to_contain_text("payload")
+    expect(page.locator("textarea")).to_have_value("{not json")
+    assert find_barriers(page) == []
+
+
+@pytest.mark.parametrize("locale", WORDS)
+def test_a_rule_is_written_checked_put_in_force_and_taken_back(served, look, locale):
+    page = look(f"{served}/rules", locale=locale)
+    assert find_barriers(page) == []
+    before = page.locator("tbody").first.locator("tr").count()
+    page.locator("a[href='/rules/edit']").click()
+    expect(page.locator(".sound")).to_be_visible()
+    assert find_barriers(page) == []
+    sound = page.locator("#yaml").input_value().replace("my.small_steps", f"my.steps.{locale.lower()}")
+    page.locator("#yaml").fill(sound.replace("payload.action == 'BUY' && ", "payload.actoin == 'BUY' && "))
+    expect(page.locator(".problems .error")).to_contain_text("actoin")
+    expect(page.locator(".problems .error")).to_contain_text("6")
+    expect(page.locator(".sound")).to_have_count(0)
+    assert find_barriers(page) == []
+    page.locator("#yaml").fill(sound)
+    expect(page.locator(".sound")).to_be_visible()
+    page.locator("button.main").click()
+    page.wait_for_url(re.compile(r"/rules/sets/\d+$"))
+    expect(page.locator(".added")).to_have_count(1)
+    assert find_barriers(page) == []
+    page.locator("form.filters button").click()
+    expect(page.locator("#simulated")).to_be_visible()
+    page.locator("form[action$='/activate'] button").click()
+    page.wait_for_url(f"{served}/rules")
+    expect(page.locator("tbody").first.locator("tr")).to_have_count(before + 1)
+    page.locator(f"a[href='/rules/my.steps.{locale.lower()}']").click()
+    expect(page.locator(".rule-breaks")).to_be_visible()
+    assert find_barriers(page) == []
+    page.goto(f"{served}/rules/rollback")
+    expect(page.locator(".removed")).to_have_count(1)
+    page.locator("form[action='/rules/rollback'] button").click()
+    page.wait_for_url(f"{served}/rules")
+    expect(page.locator("tbody").first.locator("tr")).to_have_count(before)

@@ -1,5 +1,6 @@
 """Figures and moments as people of a language read them: the filters of templates."""
 
+import json
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -116,6 +117,11 @@ def prose(text: str, sources: str = "", below: int = 3) -> Markup:
     return Markup(_reader().renderer.render(tokens, _reader().options, env))  # noqa: S704  # escaped by the reader
 
 
+def as_json(value: Any) -> str:
+    """For people who read and write it."""
+    return json.dumps(value, ensure_ascii=False, indent=2)
+
+
 def filters(locale: Locale) -> dict[str, Callable[..., Any]]:
     plain: dict[str, Callable[..., Any]] = {
         "number": number,
@@ -123,5 +129,6 @@ def filters(locale: Locale) -> dict[str, Callable[..., Any]]:
         "moment": moment,
         "day": day,
         "prose": prose,
+        "as_json": as_json,
     }
     return plain | {"money": money(locale), "seconds": seconds(locale)}

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from fastapi import APIRouter, FastAPI
 from fastapi.staticfiles import StaticFiles
 
-from moot.web import ask, entry, research, sessions, today
+from moot.web import approvals, ask, entry, research, rules, sessions, today
 from moot.web.page import show_error
 
 
@@ -27,6 +27,8 @@ PAGES = (
     Place("ask", ask.router, "/ask"),
     Place("research", research.router, "/research", "research"),
     Place("sessions", sessions.router, "/sessions"),
+    Place("approvals", approvals.router, "/approvals"),
+    Place("rules", rules.router, "/rules"),
     Place("entry", entry.router),
 )
 

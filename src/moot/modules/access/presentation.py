@@ -46,6 +46,8 @@ NEEDS: tuple[tuple[frozenset[str], str, KeyScope], ...] = (
     (SENDING, r"/research|/sessions/[^/]+/(retry|cancel)|/watch(/remove)?", "research"),
     (SENDING, r"/ask(/[^/]+/(feedback|resume))?", "research"),
     (SENDING, r"/logout", "read"),
+    (SENDING, r"/rules/(check|sets/[^/]+/simulate)", "research"),
+    (SENDING, r"/approvals/[^/]+", "approve"),
     (SENDING, r"/api/v1/coordinator/escalations/[^/]+/(approve|reject|edit)", "approve"),
 )
 """What a request needs: the one table of it. Whatever it does not name needs the most."""
