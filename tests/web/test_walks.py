@@ -6,7 +6,7 @@ import httpx
 import pytest
 from playwright.sync_api import expect
 
-from tests.web.conftest import IN_TIME_MS, find_barriers
+from tests.web.conftest import IN_TIME_MS, console, find_barriers
 
 expect.set_options(timeout=IN_TIME_MS)
 
@@ -131,3 +131,39 @@ def test_a_rule_is_written_checked_put_in_force_and_taken_back(served, look, loc
     page.locator("form[action='/rules/rollback'] button").click()
     page.wait_for_url(f"{served}/rules")
     expect(page.locator("tbody").first.locator("tr")).to_have_count(before)
+
+
+@pytest.mark.parametrize("path", ["/ask", "/approvals", "/rules", "/rules/edit", "/data", "/settings"])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_phone_shows_these_pages_whole_too(served, look, path, theme):
+    page = look(f"{served}{path}", viewport={"width": 375, "height": 720}, color_scheme=theme, locale="zh-CN")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 375
+    assert find_barriers(page) == []
+
+
+@pytest.mark.parametrize("locale", WORDS)
+def test_data_is_examined(served, look, locale):
+    page = look(f"{served}/data", locale=locale)
+    page.locator("#symbol").fill("900001.DEMO")
+    page.locator("form[action='/data/check'] button").click()
+    expect(page.locator("#checked")).to_be_visible()
+    assert find_barriers(page) == []
+
+
+@pytest.mark.parametrize("locale", WORDS)
+def test_a_key_is_made_logged_in_with_and_revoked(tmp_path, look, locale):
+    with console(tmp_path) as address:
+        page = look(f"{address}/settings", locale=locale)
+        page.locator("#name").fill("desk")
+        for scope in ("research", "approve", "admin"):
+            page.locator(f"input[value={scope}]").check()
+        page.locator("form[action='/settings/keys'] button").click()
+        secret = page.locator("#secret").inner_text()
+        assert find_barriers(page) == []
+        page.goto(f"{address}/settings")
+        page.locator("#key").fill(secret)
+        page.locator("button.main").click()
+        page.wait_for_url(f"{address}/settings")
+        page.on("dialog", lambda dialog: dialog.accept())
+        page.locator("form[action='/settings/keys/revoke'] button").click()
+        expect(page.locator("form[action='/settings/keys/revoke']")).to_have_count(0)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from fastapi import APIRouter, FastAPI
 from fastapi.staticfiles import StaticFiles
 
-from moot.web import approvals, ask, entry, research, rules, sessions, today
+from moot.web import approvals, ask, data, entry, research, rules, sessions, settings, today
 from moot.web.page import show_error
 
 
@@ -29,6 +29,8 @@ PAGES = (
     Place("sessions", sessions.router, "/sessions"),
     Place("approvals", approvals.router, "/approvals"),
     Place("rules", rules.router, "/rules"),
+    Place("data", data.router, "/data"),
+    Place("settings", settings.router, "/settings"),
     Place("entry", entry.router),
 )
 

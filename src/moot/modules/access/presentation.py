@@ -47,6 +47,7 @@ NEEDS: tuple[tuple[frozenset[str], str, KeyScope], ...] = (
     (SENDING, r"/ask(/[^/]+/(feedback|resume))?", "research"),
     (SENDING, r"/logout", "read"),
     (SENDING, r"/rules/(check|sets/[^/]+/simulate)", "research"),
+    (SENDING, r"/data/check|/settings/models/test", "research"),
     (SENDING, r"/approvals/[^/]+", "approve"),
     (SENDING, r"/api/v1/coordinator/escalations/[^/]+/(approve|reject|edit)", "approve"),
 )
