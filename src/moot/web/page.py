@@ -209,7 +209,8 @@ class Flaws:
     def of(cls, error: AppError, page: Page) -> "Flaws":
         """An error names its field itself, or has a list of what is wrong with each."""
         found = error.details.get("errors") or [{"field": error.details.get("field", "")}]
-        return cls(page.tell(error), frozenset(problem["field"].partition(".")[0] for problem in found))
+        named = [problem["field"] for problem in found]
+        return cls(page.tell(error), frozenset([*named, *(name.partition(".")[0] for name in named)]))
 
 
 NO_FLAWS = Flaws()
