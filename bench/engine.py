@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from uuid import UUID
@@ -61,12 +61,22 @@ async def wait_for(desk: StubDesk, sessions: Sequence[UUID]) -> None:
             await asyncio.sleep(0.2)
 
 
+class NoBatches:
+    """Sessions alone are measured."""
+
+    async def work_on(self, session_id: UUID, run: Callable[[UUID], Awaitable[None]]) -> None:
+        await run(session_id)
+
+    async def look_after(self) -> None: ...
+    async def close(self) -> None: ...
+
+
 async def overhead(name: str, url: str) -> Line:
     """CPU of a session that is put into the queue and run by a worker, against one that is run where it was asked
     for; what a worker takes while it waits is measured alone, and no part of it."""
     async with a_desk(url, 0.0) as (desk, engine):
         await asyncio.gather(*(desk.service.execute(QUESTION) for _ in range(JOBS)))  # warm
-        worker = Worker(engine, desk.sessions, name="bench", at_once=PLACES, lease_seconds=60)
+        worker = Worker(engine, desk.sessions, NoBatches(), name="bench", at_once=PLACES, lease_seconds=60)
         worker.start()
         await wait_for(desk, await begin(desk, PLACES))
         idle = await _idle()
@@ -118,7 +128,8 @@ def _spawn_worker(url: str) -> "subprocess.Popen[bytes]":
 async def work(url: str) -> None:
     """A worker of stubs, until it is told to stop."""
     async with a_desk(url, LATENCY) as (desk, engine):
-        worker = Worker(engine, desk.sessions, name=f"bench-{os.getpid()}", at_once=PLACES, lease_seconds=60)
+        name = f"bench-{os.getpid()}"
+        worker = Worker(engine, desk.sessions, NoBatches(), name=name, at_once=PLACES, lease_seconds=60)
         worker.start()
         stop = asyncio.Event()
         asyncio.get_running_loop().add_signal_handler(15, stop.set)

@@ -55,6 +55,8 @@ if TYPE_CHECKING:
     from moot.modules.governance.container import GovernanceContainer
     from moot.modules.intake.application.intake_service import Conversation
     from moot.modules.intake.container import IntakeContainer
+    from moot.modules.jobs.application.batches import BatchService, BatchView
+    from moot.modules.jobs.application.schedules import Schedules
     from moot.modules.jobs.application.watch import Watchlists
     from moot.modules.jobs.application.worker import Worker
     from moot.modules.jobs.container import Engine, JobsContainer
@@ -387,6 +389,22 @@ class Moot(Desk):
 
     def _watchlists(self) -> Watchlists:
         return self.jobs.watchlists()
+
+    def _batches(self) -> BatchService:
+        return self.jobs.batches()
+
+    async def _start_batch(self, request: Body) -> BatchView:
+        batch = await self.jobs.batches().start(request)
+        self.work()
+        return batch
+
+    async def resume_batch(self, batch_id: UUID) -> BatchView:
+        batch = await super().resume_batch(batch_id)
+        self.work()
+        return batch
+
+    def _schedules(self) -> Schedules:
+        return self.jobs.schedules(caller=self._trigger_source)
 
     async def _query(self, query: Body, locale: Locale | None) -> QueryResult:
         spoken = locale or self.locale

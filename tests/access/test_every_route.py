@@ -33,6 +33,7 @@ SESSIONS = "/api/v1/coordinator/research/sessions"
 CONFIGS = "/api/v1/llm-platform/configs"
 USAGE = "/api/v1/llm-platform/usage"
 WATCHLISTS = "/api/v1/watchlists"
+SCHEDULES = "/api/v1/schedules"
 DESTINATIONS = "/api/v1/notifications/destinations"
 INTAKE = "/api/v1/coordinator/intake"
 GOVERNANCE, UNVERSIONED = "/api/v1/coordinator", "/api/coordinator"
@@ -75,6 +76,7 @@ LISTS: dict[str, Callable[[Any], int]] = {
     f"{GOVERNANCE}/escalations": lambda body: body["total"],
     INTAKE: len,
     WATCHLISTS: lambda body: len(body["items"]),
+    SCHEDULES: lambda body: len(body["items"]),
     DESTINATIONS: len,
 }
 """How to count what a list shows."""
@@ -208,13 +210,14 @@ async def ours(app: FastAPI) -> dict[str, str]:
         done = (await client.post("/api/v1/coordinator/research", json=question)).json()
         await client.post(CONFIGS, json=model)
         await client.post(WATCHLISTS, json={"symbols": ["900001.DEMO"]})
+        await client.post(SCHEDULES, json={"name": "nightly", "request": {"universe": ["900001.DEMO"]}})
         await app.state.jobs.destinations().add(NOBODY_TOLD)
         ruleset = (await client.post(f"{GOVERNANCE}/rules", json=OUR_RULE)).json()["ruleset"]
         decision = {"decision_type": "tool_call", "payload": {"tool": "ours", "args": {}}}
         asked = (await client.post(f"{GOVERNANCE}/decisions", json=decision)).json()
         talk = (await client.post(INTAKE, json={"question": "hello"})).json()
     session = {"session_id": done["session_id"], "workflow_id": done["session_id"], "alias": "house"}
-    session |= {"thread": talk["id"]}
+    session |= {"thread": talk["id"], "name": "nightly"}
     return session | {"rule_id": "ours", "number": str(ruleset), "escalation_id": asked["escalation_id"]}
 
 

@@ -85,6 +85,8 @@ class ChatServer:
         if query.get("sign") != [base64.b64encode(made).decode()] or not fresh:
             return web.json_response({"errcode": 310000, "errmsg": "sign not match"})
         assert query["access_token"] == [TOKEN]
+        if len(raw) > 20_000:
+            return web.json_response({"errcode": 460101, "errmsg": "message too long"})
         self.heard.append({"text": body["text"]["content"], "type": body["msgtype"]})
         return web.json_response({"errcode": 0, "errmsg": "ok"})
 
@@ -95,6 +97,8 @@ class ChatServer:
         if body.get("sign") != made or abs(int(body["timestamp"]) - self.now) > 3600:
             said = "sign match fail or timestamp is not within one hour from current time"
             return web.json_response({"code": 19021, "msg": said, "data": {}})
+        if len(raw) > 20_000:
+            return web.json_response({"code": 9499, "msg": "request body too large", "data": {}})
         self.heard.append({"text": body["content"]["text"], "type": body["msg_type"]})
         return web.json_response(
             {"code": 0, "msg": "success", "data": {}, "StatusCode": 0, "StatusMessage": "success"}

@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 
 from moot.modules.coordinator.domain.model.session import ResearchSession
 from moot.modules.coordinator.infrastructure.session_repository import SqlResearchSessionRepository
-from moot.modules.jobs.application.delivery import DeliveryService
+from moot.modules.jobs.application.delivery import HANDFUL, DeliveryService
 from moot.modules.jobs.application.destinations import DestinationBody, DestinationService
 from moot.modules.jobs.domain.destinations import (
     HELD,
@@ -337,12 +337,74 @@ async def test_what_a_worker_took_and_never_sent_another_sends(scene):
     await scene.add()
     await scene.end()
     (row,) = await scene.store.find_due(scene.clock.now(), 10)
-    taken = await scene.store.claim(row, scene.clock.now())
-    assert (await scene.store.claim(row, scene.clock.now()), await scene.deliver()) == (None, 0)
+    (taken,) = await scene.store.claim([row], scene.clock.now())
+    assert (await scene.store.claim([row], scene.clock.now()), await scene.deliver()) == ([], 0)
     scene.clock.move(HELD.total_seconds())
     assert await scene.deliver() == 1
     await scene.store.postpone(taken, scene.clock.now(), "too late")  # it changes nothing any more
     assert [(row.status, row.error) for row in await scene.rows()] == [("sent", None)]
+
+
+async def test_many_at_once_are_one_message_with_the_urgent_on_top(scene):
+    await scene.add("desk", locale="en-US")
+    await scene.add("team", locale="zh-CN")
+    for n in range(121):
+        await scene.end("HOLD" if n % 2 else "BUY")
+    await scene.end(symbol="900002.DEMO")
+    assert await scene.deliver() == 2 * 121
+    by_place = dict(scene.mailbox.taken)
+    assert len(scene.mailbox.taken) == 2
+    first = by_place["desk"]
+    title, failed, *_ = first.text.split("\n")
+    assert title == first.title == "121 notifications: 1 failed, 120 changed verdicts"
+    assert failed == "Mirage Hill Distillers (900002.DEMO): the research failed"
+    assert first.text.endswith("more\nNo advice.")
+    assert len(first.text.encode()) <= 2048
+    assert by_place["team"].title == "121 条通知：研究失败 1 条、裁决变化 120 条"
+    assert by_place["team"].text.endswith("条\n不构成投资建议。")
+    assert len({item.session_id for item in first.items}) == 121, "in full for whoever reads the items"
+    assert {row.status for row in await scene.rows()} == {"sent"}
+
+
+async def test_a_handful_comes_one_by_one_and_what_says_nothing_does_not_count(scene):
+    await scene.add()
+    for _ in range(HANDFUL):
+        await scene.end()
+    assert await scene.deliver() == HANDFUL
+    assert {notice.occasion for _, notice in scene.mailbox.taken} == {"failure"}
+    for _ in range(20):
+        await scene.end("BUY")
+    await scene.end("HOLD")
+    assert (await scene.deliver(), scene.mailbox.taken[-1][1].occasion) == (1, "verdict")
+
+
+async def test_a_digest_that_fails_is_told_again_as_one_with_what_came_meanwhile(scene):
+    await scene.add()
+    for _ in range(HANDFUL + 1):
+        await scene.end()
+    scene.mailbox.errors = [DeliveryFailed(SAY("delivery.nothing"))]
+    assert await scene.deliver() == 0
+    assert {(row.status, row.attempts) for row in await scene.rows()} == {("due", 1)}
+    await scene.end()
+    scene.clock.move(60)
+    assert (await scene.deliver(), len(scene.mailbox.taken)) == (HANDFUL + 2, 1)
+
+
+async def test_what_cannot_be_told_keeps_nothing_out_of_a_digest(scene):
+    await scene.add()
+    ids = [await scene.end() for _ in range(HANDFUL + 2)]
+    del scene.shelf.sessions[ids[0]]
+    assert (await scene.deliver(), len(scene.mailbox.taken[0][1].items)) == (HANDFUL + 1,) * 2
+    assert sorted(row.status for row in await scene.rows()) == ["due"] + ["sent"] * (HANDFUL + 1)
+
+
+async def test_two_workers_make_one_digest(scene):
+    await scene.add()
+    for _ in range(3 * HANDFUL):
+        await scene.end()
+    workers = [scene.worker() for _ in range(4)]
+    sent = await asyncio.gather(*(worker.deliver_due(scene.clock.now()) for worker in workers))
+    assert (sum(sent), len(scene.mailbox.taken)) == (3 * HANDFUL, 1)
 
 
 async def test_a_place_that_is_down_keeps_no_other_waiting(scene):

@@ -14,8 +14,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from pydantic import SecretStr
 from structlog.testing import capture_logs
 
-from moot.modules.jobs.domain.destinations import DeliveryFailed, Destination, find_place
-from moot.modules.jobs.domain.notices import Notice
+from moot.modules.jobs.domain.destinations import LONGEST, DeliveryFailed, Destination, find_place
+from moot.modules.jobs.domain.notices import Notice, compose_digest
 from moot.modules.jobs.infrastructure.senders import Sender
 from tests.fakes.chat_servers import (
     DINGTALK_SECRET,
@@ -75,6 +75,21 @@ async def test_each_service_takes_what_is_signed_and_written_as_it_wants_it(chat
     (heard,) = chat.heard
     wanted = TEXT.replace("&", "&amp;").replace("<", "&lt;") if kind == "slack" else TEXT
     assert heard["text"] == wanted
+
+
+@pytest.mark.parametrize("kind", CHATS)
+async def test_each_service_takes_a_digest_of_hundreds(chat, send, kind):
+    many = [
+        NOTICE.model_copy(update={"id": UUID(int=n), "remarks": ("不构成投资建议。",)}) for n in range(300)
+    ]
+    await send(chat_place(chat, kind), compose_digest(many, LONGEST[kind]))
+    (heard,) = chat.heard
+    title, first, *_, more, remark = heard["text"].split("\n")
+    assert (title, first) == ("300 条通知：裁决变化 300 条", NOTICE.title)
+    shown = heard["text"].count("900001.DEMO")
+    assert (more, remark) == (f"……另有 {300 - shown} 条", "不构成投资建议。")
+    assert shown == 50 or len(heard["text"].encode()) > 0.95 * LONGEST[kind]
+    assert len(heard.get("items", many)) == 300
 
 
 @pytest.mark.parametrize("kind", ["wecom", "dingtalk", "feishu"])
@@ -219,6 +234,14 @@ async def test_a_password_is_not_sent_in_the_clear(send):
             await send(mail_place(server.port, "correct horse"), NOTICE)
     assert (failed.value.passing, server.mails) == (False, [])
     assert not any(line.startswith("AUTH") for line in server.said)
+
+
+async def test_a_mail_lists_what_a_digest_holds(send):
+    async with running_mail_server() as server:
+        await send(mail_place(server.port), compose_digest([NOTICE, NOTICE], LONGEST["email"]))
+        written = message_from_bytes(server.mails[0], policy=policy.default)
+    assert written["Subject"] == "2 条通知：裁决变化 2 条"
+    assert written.get_content().count("900001.DEMO") == 2
 
 
 async def test_a_relay_of_the_house_needs_neither(send):

@@ -37,6 +37,9 @@ ALL_TABLES = FOUR_TABLES | {
     "escalations",
     "conversations",
     "watched_symbols",
+    "batches",
+    "schedules",
+    "schedule_runs",
     "notify_destinations",
     "notify_outbox",
     "alembic_version",
@@ -69,6 +72,7 @@ SESSIONS_ALSO = """
     audit_gaps INTEGER
     retry_count INTEGER
     parent_session_id UUID null
+    batch_id UUID null
     lease_owner VARCHAR(100) null
     lease_token BIGINT
     lease_expires_at TIMESTAMP null
@@ -217,6 +221,7 @@ class TestTables:
             ("research_sessions", "parent_session_id", "research_sessions", "id"),
             ("ruleset_activations", "ruleset_id", "rulesets", "id"),
             ("escalations", "decision_row_id", "decisions", "id"),
+            ("schedule_runs", "schedule_id", "schedules", "id"),
         }
 
     @pytest.mark.accepts("A2-19")
@@ -264,6 +269,9 @@ class TestTables:
     @pytest.mark.accepts("A2-22", "A2-23", "A2-24", "A2-25")
     def test_indexes(self, schema: Schema) -> None:
         assert schema.indexes == {
+            "ix_schedules_next_due": ("schedules", ["next_due"]),
+            "ix_schedule_runs_schedule_id_due_at": ("schedule_runs", ["schedule_id", "due_at"]),
+            "ix_schedule_runs_status": ("schedule_runs", ["status"]),
             "ix_notify_outbox_status_due_at": ("notify_outbox", ["status", "due_at"]),
             "ix_notify_outbox_workspace_id_destination_id_status": (
                 "notify_outbox",

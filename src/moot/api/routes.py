@@ -52,7 +52,9 @@ ROUTERS = (
     intake_routes.router,
     market_data_routes.router,
     llm_routes.router,
+    jobs.batching,
     jobs.watching,
+    jobs.timing,
     jobs.telling,
 )
 

@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
+from urllib.parse import quote
 from uuid import UUID
 
 from moot.modules.coordinator.application.contest import ContestResult, Move
@@ -25,6 +26,14 @@ from moot.modules.coordinator.application.session_history import (
 )
 from moot.modules.coordinator.domain.exceptions import AllExpertsFailed, SessionCancelled
 from moot.modules.intake.application.intake_service import Conversation
+from moot.modules.jobs.application.batches import (
+    Batches,
+    BatchPage,
+    BatchRequest,
+    BatchResults,
+    BatchView,
+)
+from moot.modules.jobs.application.schedules import ScheduleBody, ScheduleList, Schedules, ScheduleView
 from moot.modules.jobs.application.watch import DEFAULT_LIST, Watchlist, Watchlists
 from moot.modules.market_data.application.sql import QueryResult
 from moot.remote.connection import Connection
@@ -39,6 +48,8 @@ SESSIONS = f"{RESEARCH}/sessions"
 SQL = "/market-data/sql"
 INTAKE = "/coordinator/intake"
 WATCHLISTS = "/watchlists"
+BATCHES = "/batches"
+SCHEDULES = "/schedules"
 
 
 class RemoteMoot(Desk):
@@ -101,6 +112,12 @@ class RemoteMoot(Desk):
     def _watchlists(self) -> Watchlists:
         return RemoteWatchlists(self._connection)
 
+    def _batches(self) -> Batches:
+        return RemoteBatches(self._connection)
+
+    def _schedules(self) -> Schedules:
+        return RemoteSchedules(self._connection)
+
     async def _ask(self, question: Body) -> Conversation:
         return await self._connection.post(Conversation, INTAKE, question)
 
@@ -160,3 +177,63 @@ class RemoteWatchlists(Watchlists):
 
     async def remove(self, symbols: Sequence[str], list_name: str = DEFAULT_LIST) -> Watchlist:
         return await self._connection.delete(Watchlist, WATCHLISTS, symbol=symbols, list_name=list_name)
+
+
+class RemoteBatches(Batches):
+    """Those of the workspace that the key is for."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def start(self, request: BatchRequest | Body) -> BatchView:
+        return await self._connection.post(BatchView, BATCHES, dict(request))
+
+    async def find_all(self, name: str | None = None, *, page: int = 1, page_size: int = 20) -> BatchPage:
+        return await self._connection.get(BatchPage, BATCHES, name=name, page=page, page_size=page_size)
+
+    async def find(self, batch_id: UUID) -> BatchView:
+        return await self._connection.get(BatchView, f"{BATCHES}/{batch_id}")
+
+    async def results(self, batch_id: UUID) -> BatchResults:
+        return await self._connection.get(BatchResults, f"{BATCHES}/{batch_id}/results")
+
+    async def pause(self, batch_id: UUID) -> BatchView:
+        return await self._connection.post(BatchView, f"{BATCHES}/{batch_id}/pause")
+
+    async def resume(self, batch_id: UUID) -> BatchView:
+        return await self._connection.post(BatchView, f"{BATCHES}/{batch_id}/resume")
+
+    async def cancel(self, batch_id: UUID) -> BatchView:
+        return await self._connection.post(BatchView, f"{BATCHES}/{batch_id}/cancel")
+
+
+class RemoteSchedules(Schedules):
+    """Those of the workspace that the key is for."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def list(self) -> ScheduleList:
+        return await self._connection.get(ScheduleList, SCHEDULES)
+
+    async def find(self, name: str) -> ScheduleView:
+        return await self._connection.get(ScheduleView, _path_of(name))
+
+    async def add(self, body: ScheduleBody | Mapping[str, Any]) -> ScheduleView:
+        return await self._connection.post(ScheduleView, SCHEDULES, dict(body))
+
+    async def pause(self, name: str) -> ScheduleView:
+        return await self._connection.post(ScheduleView, f"{_path_of(name)}/pause")
+
+    async def resume(self, name: str) -> ScheduleView:
+        return await self._connection.post(ScheduleView, f"{_path_of(name)}/resume")
+
+    async def remove(self, name: str) -> ScheduleView:
+        return await self._connection.delete(ScheduleView, _path_of(name))
+
+    async def run_now(self, name: str) -> ScheduleView:
+        return await self._connection.post(ScheduleView, f"{_path_of(name)}/run")
+
+
+def _path_of(name: str) -> str:
+    return f"{SCHEDULES}/{quote(name, safe='')}"

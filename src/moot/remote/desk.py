@@ -15,11 +15,14 @@ from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS, Ask
 from moot.modules.coordinator.application.run import Watch
 from moot.modules.coordinator.application.session_history import SessionDetail, SessionEvent, SessionPage
 from moot.modules.jobs.application.watch import DEFAULT_LIST, Watchlist, Watchlists
+from moot.shared.domain.messages import DEFAULT_LOCALE
 from moot.shared.domain.validation import refuse_field
 
 if TYPE_CHECKING:
     from moot.modules.coordinator.application.contest import ContestResult, Move
     from moot.modules.intake.application.intake_service import Conversation, PlanDecision, Style
+    from moot.modules.jobs.application.batches import Batches, BatchPage, BatchResults, BatchView, Format
+    from moot.modules.jobs.application.schedules import ScheduleList, Schedules, ScheduleView
     from moot.modules.market_data.application.sql import QueryResult
     from moot.shared.domain.audit import Verification
     from moot.shared.domain.messages import Locale
@@ -149,6 +152,106 @@ class Desk(ABC):
     @abstractmethod
     def _watchlists(self) -> Watchlists: ...
 
+    async def start_batch(
+        self,
+        *universe: str,
+        name: str | None = None,
+        top: int = 10,
+        skip_unknown: bool = False,
+        experts: Sequence[str] = EXPERTS,
+        **more: Unpack[Asking],
+    ) -> BatchView:
+        """Look through many shares by rule, and have the desk judge the `top` of them: codes or names, `watch:NAME`,
+        `all`, `csi300`. `max_cost` is for all of them together.
+
+        It runs in the background while a desk works. Raises `InvalidInput` for what means no share, unless told to
+        skip that.
+        """
+        said = {key: value for key, value in more.items() if value is not None}
+        asked = {"universe": list(universe), "name": name, "top": top, "skip_unknown": skip_unknown}
+        return await self._start_batch({**asked, "experts": list(experts), "locale": self.locale, **said})
+
+    async def batches(self, name: str | None = None, *, page: int = 1, page_size: int = 20) -> BatchPage:
+        """Newest first, with how far each is."""
+        return await self._batches().find_all(name, page=page, page_size=page_size)
+
+    async def batch(self, batch_id: UUID) -> BatchView:
+        """One, and how far it is. Raises `NotFound`."""
+        return await self._batches().find(batch_id)
+
+    async def batch_results(self, batch_id: UUID) -> BatchResults:
+        """The ranked table, as far as there is one, with what was different the last time."""
+        return await self._batches().results(batch_id)
+
+    async def export_batch(self, batch_id: UUID, to: Format = "csv") -> bytes:
+        """The same as a file: json, csv, parquet or html."""
+        from moot.modules.jobs.application.batch_report import render  # noqa: PLC0415 (only for a file)
+
+        return render(await self.batch_results(batch_id), to, self.locale or DEFAULT_LOCALE)
+
+    async def pause_batch(self, batch_id: UUID) -> BatchView:
+        """Nothing new begins, what runs comes to its end. Raises `Conflict` unless it runs."""
+        return await self._batches().pause(batch_id)
+
+    async def resume_batch(self, batch_id: UUID) -> BatchView:
+        """Go on with one that was paused. Raises `Conflict` when it has ended."""
+        return await self._batches().resume(batch_id)
+
+    async def cancel_batch(self, batch_id: UUID) -> BatchView:
+        """Cancel what waits and what runs. Raises `Conflict` when it has ended."""
+        return await self._batches().cancel(batch_id)
+
+    async def _start_batch(self, request: Body) -> BatchView:
+        return await self._batches().start(request)
+
+    @abstractmethod
+    def _batches(self) -> Batches: ...
+
+    async def schedules(self) -> ScheduleList:
+        """What is researched without being asked again, each with its last run."""
+        return await self._schedules().list()
+
+    async def schedule(self, name: str) -> ScheduleView:
+        """With its latest runs. Raises `NotFound`, as those below."""
+        return await self._schedules().find(name)
+
+    async def add_schedule(
+        self,
+        /,
+        name: str,
+        universe: Sequence[str],
+        *,
+        at: str | None = None,
+        every: str = "day",
+        market: str | None = None,
+        **more: Any,
+    ) -> ScheduleView:
+        """Research `universe` on trading days from now on, at that time of the exchange, or once a `week`; `more` is
+        what a batch can be asked. Raises `Conflict` for a name that is taken."""
+        request = {"universe": list(universe), "locale": self.locale, **more}
+        return await self._schedules().add(
+            {"name": name, "at": at, "every": every, "market": market, "request": request}
+        )
+
+    async def pause_schedule(self, name: str) -> ScheduleView:
+        """Nothing falls due until it is resumed; what has begun goes on."""
+        return await self._schedules().pause(name)
+
+    async def resume_schedule(self, name: str) -> ScheduleView:
+        """Go on with the next due moment: what passed meanwhile is not made up for."""
+        return await self._schedules().resume(name)
+
+    async def remove_schedule(self, name: str) -> ScheduleView:
+        """A batch that has begun goes on, what had still to begin does not."""
+        return await self._schedules().remove(name)
+
+    async def run_schedule(self, name: str) -> ScheduleView:
+        """Once more, as of now; whoever works begins it."""
+        return await self._schedules().run_now(name)
+
+    @abstractmethod
+    def _schedules(self) -> Schedules: ...
+
     async def ask(
         self,
         question: str,
@@ -273,6 +376,21 @@ class BlockingDesk(Generic[D]):
     watchlist = _wait_for(Desk.watchlist)
     add_to_watchlist = _wait_for(Desk.add_to_watchlist)
     remove_from_watchlist = _wait_for(Desk.remove_from_watchlist)
+    start_batch = _wait_for(Desk.start_batch)
+    batches = _wait_for(Desk.batches)
+    batch = _wait_for(Desk.batch)
+    batch_results = _wait_for(Desk.batch_results)
+    export_batch = _wait_for(Desk.export_batch)
+    pause_batch = _wait_for(Desk.pause_batch)
+    resume_batch = _wait_for(Desk.resume_batch)
+    cancel_batch = _wait_for(Desk.cancel_batch)
+    schedules = _wait_for(Desk.schedules)
+    schedule = _wait_for(Desk.schedule)
+    add_schedule = _wait_for(Desk.add_schedule)
+    pause_schedule = _wait_for(Desk.pause_schedule)
+    resume_schedule = _wait_for(Desk.resume_schedule)
+    remove_schedule = _wait_for(Desk.remove_schedule)
+    run_schedule = _wait_for(Desk.run_schedule)
     ask = _wait_for(Desk.ask)
     answer_plan = _wait_for(Desk.answer_plan)
     conversation = _wait_for(Desk.conversation)

@@ -23,6 +23,9 @@ from moot.modules.coordinator.domain.exceptions import SessionRunning as Session
 from moot.modules.coordinator.domain.exceptions import SessionTakenOver as SessionTakenOver
 from moot.modules.coordinator.domain.exceptions import SessionWaiting as SessionWaiting
 from moot.modules.intake.application.intake_service import Conversation as Conversation
+from moot.modules.jobs.application.schedules import ScheduleList as ScheduleList
+from moot.modules.jobs.application.schedules import ScheduleRun as ScheduleRun
+from moot.modules.jobs.application.schedules import ScheduleView as ScheduleView
 from moot.modules.jobs.application.watch import Watched as Watched
 from moot.modules.jobs.application.watch import Watchlist as Watchlist
 from moot.modules.market_data.application.sql import QueryResult as QueryResult

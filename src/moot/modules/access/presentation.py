@@ -42,6 +42,8 @@ NEEDS: tuple[tuple[frozenset[str], str, KeyScope], ...] = (
     (SENDING, r"/api/v1/llm-platform/(chat/generate|web-search)", "research"),
     (SENDING, r"/api/v1/market-data/sql", "research"),
     (frozenset({"POST", "DELETE"}), r"/api/v1/watchlists", "research"),
+    (SENDING, r"/api/v1/batches(/[^/]+/(pause|resume|cancel))?", "research"),
+    (frozenset({"POST", "DELETE"}), r"/api/v1/schedules(/[^/]+(/(pause|resume|run))?)?", "research"),
     (SENDING, r"/api/v1/coordinator/(decisions|rules/generate|rulesets/(check|[^/]+/simulate))", "research"),
     (SENDING, r"/research|/sessions/[^/]+/(retry|cancel)|/watch(/remove)?", "research"),
     (SENDING, r"/ask(/[^/]+/(feedback|resume))?", "research"),

@@ -5,26 +5,32 @@ from __future__ import annotations
 import os
 import socket
 from contextlib import asynccontextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from moot.modules.jobs.domain.texts import SAY
 from moot.modules.jobs.infrastructure.causes import follow_causes
 from moot.modules.jobs.infrastructure.engine import Engine
+from moot.shared.domain.clock import SystemClock
 from moot.shared.domain.errors import Unavailable
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
+    from datetime import datetime
 
     from moot.modules.coordinator.container import CoordinatorContainer
+    from moot.modules.jobs.application.batches import BatchService
     from moot.modules.jobs.application.delivery import DeliveryService
     from moot.modules.jobs.application.destinations import DestinationService
+    from moot.modules.jobs.application.schedules import Scheduler, ScheduleService
+    from moot.modules.jobs.application.tending import BatchKeeper
     from moot.modules.jobs.application.watch import WatchlistService
     from moot.modules.jobs.application.worker import Worker
     from moot.modules.jobs.domain.destinations import Destination
     from moot.modules.jobs.domain.notices import Notice
+    from moot.modules.jobs.infrastructure.batch_desk import DeskPanel
     from moot.modules.jobs.infrastructure.desk_record import DeskRecord
     from moot.modules.jobs.infrastructure.notify_store import SqlNotifications
     from moot.modules.jobs.infrastructure.senders import Sender
@@ -68,10 +74,83 @@ class JobsContainer:
         return Worker(
             self.engine,
             self._coordinator.sessions,
+            self._keeper(),
+            self._scheduler(),
             name=name or f"{socket.gethostname()[:60]}-{os.getpid()}-{uuid4().hex[:8]}",
             at_once=at_once or self._settings.worker_sessions,
             lease_seconds=self._settings.lease_seconds,
         )
+
+    def batches(self, workspace: str = DEFAULT_WORKSPACE) -> BatchService:
+        """Raises `Unavailable` where nothing is stored."""
+        from moot.modules.jobs.application.batches import BatchService
+        from moot.modules.jobs.infrastructure.batch_desk import MarketUniverses
+        from moot.modules.jobs.infrastructure.batch_store import SqlBatchStore
+        from moot.modules.jobs.infrastructure.watch_store import SqlWatchStore
+
+        return BatchService(
+            SqlBatchStore(self._stored),
+            self._panel(),
+            self._keeper(),
+            MarketUniverses(self._market),
+            SqlWatchStore(self._stored),
+            self._clock,
+            workspace=workspace,
+            currency=self._settings.currency,
+        )
+
+    def schedules(self, workspace: str = DEFAULT_WORKSPACE, caller: str | None = None) -> ScheduleService:
+        from moot.modules.jobs.application.schedules import ScheduleService
+        from moot.modules.jobs.infrastructure.schedule_store import SqlSchedules
+
+        store = SqlSchedules(self._database) if self._database else None
+        calendar_of, clock = self._market.market_data().calendar_of, self._clock
+        return ScheduleService(store, self.batches, calendar_of, clock, workspace=workspace, caller=caller)
+
+    def _scheduler(self) -> Scheduler:
+        from moot.modules.jobs.application.schedules import Scheduler
+        from moot.modules.jobs.infrastructure.refresh import refresh
+        from moot.modules.jobs.infrastructure.schedule_store import SqlSchedules
+        from moot.shared.domain.leases import LeaseHolder
+
+        store = SqlSchedules(self._stored)
+        held = LeaseHolder(store, self._lease_clock, self._settings.lease_seconds)
+        calendar_of = self._market.market_data().calendar_of
+        sync = partial(refresh, self._market.upkeep())
+        return Scheduler(store, held, self.batches, sync, calendar_of, self._tell_time)
+
+    async def _tell_time(self) -> datetime:
+        """What is due by the store's clock may be in the future of a machine whose own is behind: that waits."""
+        await self._stored.keep_time()
+        return min(self._lease_clock.now(), self._clock.now())
+
+    def _panel(self) -> DeskPanel:
+        from moot.modules.jobs.infrastructure.batch_desk import DeskPanel
+
+        return DeskPanel(self._coordinator, self._market)
+
+    def _keeper(self) -> BatchKeeper:
+        from moot.modules.jobs.application.tending import BatchKeeper
+        from moot.modules.jobs.infrastructure.batch_store import SqlBatchStore
+
+        return BatchKeeper(
+            SqlBatchStore(self._stored),
+            self._panel(),
+            self._clock,
+            lease_clock=self._lease_clock,
+            lease_seconds=self._settings.lease_seconds,
+        )
+
+    @property
+    def _stored(self) -> Database:
+        if self._database is None:
+            raise Unavailable(SAY("nothing_stored"), code="PERSISTENCE_OFF")
+        return self._database
+
+    @property
+    def _lease_clock(self) -> Clock:
+        """As sessions do: on the clock that all share, unless somebody else sets the time."""
+        return self._stored.clock if isinstance(self._clock, SystemClock) else self._clock
 
     def watchlists(self, workspace: str = DEFAULT_WORKSPACE) -> WatchlistService:
         from moot.modules.jobs.application.watch import WatchlistService
@@ -114,7 +193,8 @@ class JobsContainer:
     def _record(self) -> DeskRecord:
         from moot.modules.jobs.infrastructure.desk_record import DeskRecord
 
-        return DeskRecord(self._coordinator.session_history(), self._market.market_data(), self._clock)
+        history, data = self._coordinator.session_history(), self._market.market_data()
+        return DeskRecord(history, data, self._clock, self.batches)
 
     @cached_property
     def _notifications(self) -> SqlNotifications | None:

@@ -108,8 +108,7 @@ class Database:
 
     async def prepare(self) -> None:
         """Make ready for use: an SQLite file is migrated; PostgreSQL must have been, by `moot db upgrade`."""
-        if self._backend == "postgresql":
-            self.clock.set(await self._tell_time())
+        await self.keep_time()
         current = await self.current()
         if current == self.head():
             return
@@ -143,9 +142,11 @@ class Database:
         """The revision this version of Moot needs."""
         return migrations.revisions()[-1]
 
-    async def _tell_time(self) -> datetime:
-        async with self._connect() as connection:
-            return cast(datetime, await connection.scalar(select(func.clock_timestamp())))
+    async def keep_time(self) -> None:
+        """Ask the store for its time: a machine that slept since has counted too little."""
+        if self._backend == "postgresql":
+            async with self._connect() as connection:
+                self.clock.set(cast(datetime, await connection.scalar(select(func.clock_timestamp()))))
 
     async def size(self) -> int:
         """In bytes, on SQLite with the log of what is not in the file yet."""

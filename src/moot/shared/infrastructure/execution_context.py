@@ -59,6 +59,9 @@ class ExecutionContext(BaseModel, frozen=True):
     experts: tuple[str, ...] = ()
     """Who was asked, so that the judge can tell whether enough of them answered."""
     max_cost: float | None = None
+    batch_id: str = ""
+    batch_max_cost: float | None = None
+    """What the sessions of that batch may cost together."""
     caller: str = ""
     """Who asked, where that is known."""
     began_at: datetime | None = None

@@ -40,6 +40,8 @@ class By(TypedDict, total=False):
     workspace: str
     requested_by: str | None
     idempotency_key: str | None
+    batch_id: UUID | None
+    batch_max_cost: float | None
 
 
 class ResearchOrchestrationService:
@@ -102,6 +104,7 @@ class ResearchOrchestrationService:
     async def _accept(self, request: ResearchRequest | Mapping[str, Any], by: By) -> Accepted:
         raw: Any = request
         given = _who(by) | {"workspace_id": by.get("workspace", DEFAULT_WORKSPACE)}
+        given |= {name: by.get(name) for name in ("batch_id", "batch_max_cost")}
         if isinstance(request, ResearchRequest):
             raw, given = request.model_dump(include=ASKED), request.model_dump(exclude=ASKED)
         body = validate(ResearchBody, raw)

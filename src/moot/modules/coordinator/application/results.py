@@ -173,6 +173,10 @@ def _explain_ending(
     return "skipped", SAY("no_verdict.no_debate")
 
 
+ALONE = {"batch_id": None, "batch_max_cost": None}
+"""What follows from a session of a batch is no part of it."""
+
+
 def request_of(session: ResearchSession, nodes: Iterable[NodeExecution]) -> ResearchRequest:
     """What the session was asked."""
     taken_over = [node for node in nodes if node.reused]
@@ -200,6 +204,7 @@ def request_again(past: Past, *, skip_debate: bool | None = None) -> ResearchReq
         raise SessionNotRetryable(session.id)
     return request_of(session, ()).model_copy(
         update={
+            **ALONE,
             "experts": owing,
             "skip_debate": skip_debate,
             "pre_populated_results": reused,
@@ -215,6 +220,7 @@ def request_what_if(past: Past, moves: Sequence[Move], debate: dict[str, Any]) -
     """The same question to the judge alone, on that debate; the experts have said what they had to say."""
     return request_of(past.session, ()).model_copy(
         update={
+            **ALONE,
             "experts": [],
             "skip_debate": False,
             "pre_populated_results": _answers(_results(past.nodes)),

@@ -88,6 +88,8 @@ class Run:
             workspace=session.workspace_id,
             experts=tuple(self.request.panel),
             max_cost=session.max_cost,
+            batch_id=str(session.batch_id or ""),
+            batch_max_cost=session.batch_max_cost,
             caller=session.requested_by or "",
             priority="batch" if session.trigger_source == BATCH else "interactive",
             began_at=session.created_at,

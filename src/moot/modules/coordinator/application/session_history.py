@@ -15,6 +15,7 @@ from moot.modules.coordinator.domain.model.session import (
     ResearchSession,
     SessionEvent,
     SessionFilter,
+    SessionOutcome,
     SessionPage,
     SessionStatus,
     VerdictAction,
@@ -33,6 +34,7 @@ __all__ = [
     "ResearchSession",
     "SessionEvent",
     "SessionFilter",
+    "SessionOutcome",
     "SessionPage",
     "SessionStatus",
     "VerdictAction",
@@ -106,6 +108,7 @@ class SessionHistory:
         self._repository, self._currency, self._policy = repository, currency, policy
         self._directory = directory
         self.verify, self.verify_all = repository.verify, repository.verify_all
+        self.list_outcomes = repository.list_outcomes
 
     async def sessions(self, wanted: SessionFilter) -> SessionPage:
         """The symbol may be a code in any spelling, or a name."""

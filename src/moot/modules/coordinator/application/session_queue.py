@@ -17,8 +17,9 @@ class SessionQueue:
         """Make ready to take sessions. Raises `Unavailable`."""
         refuse()
 
-    async def put_back(self, session_ids: Collection[UUID]) -> None:
-        """Have them run once more, whatever became of them before: nobody works on them."""
+    async def put_back(self, session_ids: Collection[UUID], *, only_ended: bool = False) -> None:
+        """Have them run once more, whatever became of them before: nobody works on them. `only_ended`: those whose
+        turn in the queue is over."""
 
     async def find_taken(self) -> dict[UUID, float]:
         """Those that some worker has taken and not ended, and for how many seconds it has had them."""

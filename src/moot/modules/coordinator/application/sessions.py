@@ -151,6 +151,15 @@ class Sessions:
         if await self._repository.wake(session_id):
             await self._queue.put_back([session_id])
 
+    async def find_batch(self, session_id: UUID) -> UUID | None:
+        """Whose part a session is that has not begun."""
+        session = await self._repository.get_session_by_id(session_id, None)
+        return session.batch_id if session and session.status == "queued" else None
+
+    async def queue_again(self, session_ids: Collection[UUID]) -> None:
+        """Those whose turn in the queue is over, though they have not begun."""
+        await self._queue.put_back(session_ids, only_ended=True)
+
     async def find_left_behind(self, taken: Collection[UUID] = ()) -> list[UUID]:
         """Sessions that were begun, or `taken` by somebody, that nobody runs and that have not ended, of all
         workspaces."""

@@ -1,7 +1,7 @@
 """What a session's record can hold, read back and verified; and taking the texts of its calls out."""
 
 import asyncio
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, time
 from functools import cache
@@ -12,16 +12,21 @@ from sqlalchemy import ColumnElement, RowMapping, exists, func, or_, select, upd
 
 from moot.modules.coordinator.application.session_history import Pruned
 from moot.modules.coordinator.domain.exceptions import SessionNotFound
-from moot.modules.coordinator.domain.model.session import Called
+from moot.modules.coordinator.domain.model.session import Called, SessionOutcome
 from moot.modules.coordinator.infrastructure.session_repository import (
     ANSWER,
     SESSION_KINDS,
     SqlResearchSessionRepository,
 )
-from moot.modules.coordinator.infrastructure.tables import ResearchSessionRow
+from moot.modules.coordinator.infrastructure.tables import (
+    NodeExecutionRow,
+    ResearchSessionRow,
+    SessionEventRow,
+)
 from moot.modules.llm_platform.application.call_logs import (
     ExternalAPICallLogQueryService,
     LLMCallLogQueryService,
+    Spent,
 )
 from moot.modules.llm_platform.container import CALL_BODIES, CALL_KINDS
 from moot.shared.domain.audit import Chain, Seal, Verification, WorkspaceVerification
@@ -44,7 +49,7 @@ ALL_BODIES = (CALL_BODIES, EXTERNAL_BODIES)
 BATCH = 500
 """Rows in memory, and in a transaction, at a time."""
 
-ROW = ResearchSessionRow
+ROW, NODES, EVENTS = ResearchSessionRow, NodeExecutionRow, SessionEventRow
 
 
 @cache
@@ -152,6 +157,16 @@ def _old(bodies: Bodies, before: datetime, workspace: str) -> Iterator[ColumnEle
     yield or_(ended, loose & (calls.c.created_at < before))
 
 
+def _tell(spent: Spent | None) -> dict[str, Any]:
+    if spent is None:
+        return {}
+    return {
+        "requests": spent.requests,
+        "tokens": spent.tokens,
+        "cost": None if spent.unpriced else spent.cost,
+    }
+
+
 class SqlSessionRecord(SqlResearchSessionRepository):
     """Sessions with all that was written down while they ran."""
 
@@ -169,6 +184,35 @@ class SqlSessionRecord(SqlResearchSessionRepository):
         logs = self._llm if to == "models" else self._external
         calls = await logs.get_by_session_id(session_id, include_text=include_text)
         return [call.model_dump(mode="json") for call in calls]
+
+    async def list_outcomes(self, batch_ids: Sequence[UUID]) -> list[SessionOutcome]:
+        """From what is small of their rows."""
+        mine = ROW.batch_id.in_(batch_ids)
+        within = select(ROW.id).where(mine)
+        columns = [getattr(ROW, name) for name in SessionOutcome.model_fields if hasattr(ROW, name)]
+        pointing = select(EVENTS.session_id, EVENTS.data).where(
+            EVENTS.session_id.in_(within), EVENTS.type.in_(["debate", "verdict"])
+        )
+        failing = select(NODES.session_id, NODES.error_type).where(
+            NODES.session_id.in_(within), NODES.status == "failed"
+        )
+        async with transaction(self._database.session) as db:
+            rows = (await db.execute(select(*columns).where(mine))).mappings().all()
+            events = (await db.execute(pointing.order_by(EVENTS.seq))).all()
+            failures = (await db.execute(failing)).all()
+        points: dict[UUID, dict[str, Any]] = defaultdict(dict)
+        for session_id, data in events:
+            points[session_id] |= data
+        codes: dict[UUID, set[str]] = defaultdict(set)
+        for session_id, code in failures:
+            codes[session_id].add(code or "")
+        spent = await self._llm.add_up([row["id"] for row in rows])
+        return [
+            SessionOutcome.model_validate(
+                points[row["id"]] | dict(row) | {"failures": codes[row["id"]]} | _tell(spent.get(row["id"]))
+            )
+            for row in rows
+        ]
 
     async def close_calls(self, session_id: UUID) -> None:
         await self._close_calls(session_id)

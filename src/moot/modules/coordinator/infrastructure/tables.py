@@ -22,6 +22,7 @@ class ResearchSessionRow(LeasedRow, Base):
         Index(None, "workspace_id", "status", "created_at", "id"),
         Index(None, "workspace_id", "verdict_action", "created_at", "id"),
         Index(None, "workspace_id", "trigger_source", "created_at", "id"),
+        Index(None, "batch_id"),
         Index(None, "parent_session_id", "created_at", "id"),
         Index(None, "workspace_id", "idempotency_key", unique=True),
         Index(None, "status", "lease_expires_at"),
@@ -45,6 +46,8 @@ class ResearchSessionRow(LeasedRow, Base):
     audit_gaps: Mapped[int] = mapped_column(server_default=text("0"))
     retry_count: Mapped[int] = mapped_column(server_default=text("0"))
     parent_session_id: Mapped[UUID | None] = mapped_column(ForeignKey("research_sessions.id"))
+    batch_id: Mapped[UUID | None]
+    """No foreign key: batches are kept by others."""
     created_at: Mapped[datetime]
     completed_at: Mapped[datetime | None]
     duration_ms: Mapped[int | None]

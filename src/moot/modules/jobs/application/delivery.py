@@ -2,15 +2,18 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from itertools import groupby
+from uuid import UUID, uuid5
 
 import structlog
 
 from moot.modules.jobs.application.destinations import refuse_unreadable
+from moot.modules.jobs.domain.batches import State
 from moot.modules.jobs.domain.destinations import (
+    LONGEST,
     MOST_ATTEMPTS,
     DeliveryFailed,
     Destination,
@@ -19,7 +22,16 @@ from moot.modules.jobs.domain.destinations import (
     Send,
     find_pause,
 )
-from moot.modules.jobs.domain.notices import Notice, Pending, Record, compose
+from moot.modules.jobs.domain.notices import (
+    Notice,
+    Occasion,
+    Pending,
+    Record,
+    compose,
+    compose_batch,
+    compose_digest,
+    compose_run,
+)
 from moot.modules.jobs.domain.watch import Ruling, find_before
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import AppError
@@ -27,11 +39,15 @@ from moot.shared.infrastructure.redaction import error_text
 
 logger = structlog.get_logger(__name__)
 
-AT_ONCE = 100
+AT_ONCE = 300
 """So many are looked at in one round."""
+HANDFUL = 5
+"""More than that for one place are one message."""
 LOOK_EVERY = 5.0
 """Seconds between two looks at what is due."""
 KEPT = timedelta(days=30)
+OCCASIONS: Mapping[State, Occasion] = {"judged": "verdict", "abstained": "verdict", "failed": "failure"}
+"""What is told of a session by how it fared in its batch."""
 
 
 class DeliveryService:
@@ -87,34 +103,51 @@ class DeliveryService:
         self, place: Destination, rows: Sequence[Pending], moment: Callable[[], datetime]
     ) -> int:
         """In their order. Where the place is down the others would fail too: they wait until it may be up."""
+        alone = [[row] for row in sorted(rows, key=lambda row: row.created_at)]
         sent = 0
-        for row in sorted(rows, key=lambda row: row.created_at):
-            claimed = await self._outbox.claim(row, moment())
-            if claimed is None:
-                continue
+        for lot in alone if len(rows) <= HANDFUL else [rows]:
+            claimed = await self._outbox.claim(lot, moment())
+            told = [worded for row in claimed if (worded := await self._word(row, place, moment))]
             try:
-                sent += await self._tell(claimed, place, moment)
+                sent += await self._tell(told, place, moment)
             except Exception as e:  # noqa: BLE001  # bulkhead: one message must not keep others from being sent
-                await self._note_failure(claimed, place, e, moment())
+                for row, _ in told:
+                    await self._note_failure(row, place, e, moment())
                 if isinstance(e, DeliveryFailed) and e.passing:
                     pause = find_pause(1, e.retry_after, self._chance())
                     await self._outbox.hold_back(place.id, moment(), moment() + pause)
                     break
         return sent
 
-    async def _tell(self, claimed: Pending, place: Destination, moment: Callable[[], datetime]) -> bool:
-        """Whether there was something to tell."""
-        notice = await self._find_words(claimed, place)
-        if notice is None:
+    async def _tell(
+        self, told: Sequence[tuple[Pending, Notice]], place: Destination, moment: Callable[[], datetime]
+    ) -> int:
+        """How many things one message has told."""
+        if told:
+            notices = [notice for _, notice in told]
+            alone = len(told) == 1
+            await self._send(place, notices[0] if alone else compose_digest(notices, LONGEST[place.kind]))
+            await self._outbox.close([row for row, _ in told], "sent", moment())
+        return len(told)
+
+    async def _word(
+        self, claimed: Pending, place: Destination, moment: Callable[[], datetime]
+    ) -> tuple[Pending, Notice] | None:
+        """None where there is nothing to tell, or no words for it."""
+        try:
+            if notice := await self._find_words(claimed, place):
+                return claimed, notice
             await self._outbox.drop(claimed)
-            return False
-        await self._send(place, notice)
-        await self._outbox.close(claimed, "sent", moment())
-        return True
+        except Exception as e:  # noqa: BLE001  # bulkhead: what cannot be told keeps nothing else from being told
+            await self._note_failure(claimed, place, e, moment())
+        return None
 
     async def _find_words(self, pending: Pending, place: Destination) -> Notice | None:
         """None of a verdict that changed nothing."""
         refuse_unreadable(place)
+        if pending.session_id is None:
+            in_batch = "batch_id" in pending.about
+            return await self._word_batch(pending, place) if in_batch else compose_run(pending, place.locale)
         told = await self._record.tell(pending.session_id, pending.workspace_id)
         before: Ruling | None = None
         if pending.occasion == "verdict" and told.ruling is not None:
@@ -122,6 +155,19 @@ class DeliveryService:
             if not _changes(told.ruling, before):
                 return None
         return compose(pending, told, before, place.locale)
+
+    async def _word_batch(self, pending: Pending, place: Destination) -> Notice:
+        """With what would have been told of its sessions, had they been alone."""
+        results = await self._record.tell_batch(UUID(pending.about["batch_id"]), pending.workspace_id)
+        notices = []
+        for row in results.rows:
+            occasion = OCCASIONS.get(row.state)
+            if row.session_id and occasion:
+                alone = pending._replace(
+                    id=uuid5(pending.id, row.symbol), session_id=row.session_id, occasion=occasion, about={}
+                )
+                notices += [one] if (one := await self._find_words(alone, place)) else []
+        return compose_batch(pending, results, notices, LONGEST[place.kind], place.locale)
 
     async def _note_failure(
         self, claimed: Pending, place: Destination, error: Exception, now: datetime
@@ -132,7 +178,7 @@ class DeliveryService:
         final = isinstance(error, DeliveryFailed) and not error.passing
         if final or claimed.attempts >= MOST_ATTEMPTS:
             logger.error("notification given up", error=said, exc_info=defect, **about)
-            await self._outbox.close(claimed, "given_up", now, said)
+            await self._outbox.close([claimed], "given_up", now, said)
             return
         asked = error.retry_after if isinstance(error, DeliveryFailed) else 0.0
         pause = find_pause(claimed.attempts, asked, self._chance())

@@ -34,13 +34,37 @@ class Running(Protocol):
     async def hand_over(self) -> None: ...
 
 
+class Keeping(Protocol):
+    """The batches, as a worker knows them."""
+
+    async def work_on(self, session_id: UUID, run: Callable[[UUID], Awaitable[None]]) -> None: ...
+    async def look_after(self) -> None: ...
+    async def close(self) -> None: ...
+
+
+class Timing(Protocol):
+    """The schedules, as a worker knows them."""
+
+    async def look(self) -> None: ...
+    async def close(self) -> None: ...
+
+
 class Worker:
     """It starts as soon as there is a database to work with, and goes when what it runs has ended."""
 
     def __init__(
-        self, engine: Taking, sessions: Running, *, name: str, at_once: int, lease_seconds: float
+        self,
+        engine: Taking,
+        sessions: Running,
+        batches: Keeping,
+        schedules: Timing | None = None,
+        *,
+        name: str,
+        at_once: int,
+        lease_seconds: float,
     ) -> None:
-        self.name, self._engine, self._sessions = name, engine, sessions
+        self.name, self._engine, self._sessions, self._batches = name, engine, sessions, batches
+        self._schedules = schedules
         self._at_once, self._seconds = at_once, lease_seconds / LOOKS_PER_LEASE
         self._stopping = asyncio.Event()
         self._life: asyncio.Task[None] | None = None
@@ -57,6 +81,9 @@ class Worker:
         if self._life is None:
             return
         await self._life
+        if self._schedules:
+            await self._schedules.close()
+        await self._batches.close()
         resting = asyncio.create_task(self._engine.rest(grace, busy=self._sessions.busy))
         await self._sessions.close(grace=grace)
         await resting
@@ -65,7 +92,7 @@ class Worker:
     async def _live(self) -> None:
         while not self.working:
             try:
-                await self._engine.work(self._sessions.work_on, worker=self.name, at_once=self._at_once)
+                await self._engine.work(self._run, worker=self.name, at_once=self._at_once)
                 self.working = True
             except AppError as e:  # the store may be there a moment later
                 logger.warning("worker not at work yet", error=str(e))
@@ -73,5 +100,11 @@ class Worker:
                 return
         while True:
             await self._sessions.look_after()
+            if self._schedules:
+                await self._schedules.look()
+            await self._batches.look_after()
             if await passed(self._stopping, self._seconds):
                 return
+
+    async def _run(self, session_id: UUID) -> None:
+        await self._batches.work_on(session_id, self._sessions.work_on)

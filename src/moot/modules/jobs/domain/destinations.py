@@ -1,7 +1,7 @@
 """Where notifications go, and the outbox they leave from."""
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Literal, Protocol, get_args
 from urllib.parse import SplitResult, urlsplit
@@ -21,6 +21,17 @@ OCCASIONS: tuple[Occasion, ...] = get_args(Occasion)
 SIGNED: tuple[Kind, ...] = ("webhook", "dingtalk", "feishu")
 """Those whose receiver can tell from a secret who sent a message; of an e-mail the secret is the password."""
 SCHEMES = {kind: ("smtp", "smtps") if kind == "email" else ("http", "https") for kind in KINDS}
+
+LONGEST: Mapping[Kind, int] = {
+    "webhook": 20_000,
+    "wecom": 2_000,
+    "dingtalk": 18_000,
+    "feishu": 18_000,
+    "slack": 10_000,
+    "email": 20_000,
+}
+"""Bytes of a text that each takes, and some to spare: WeCom 2,048, DingTalk and Feishu 20,000. Slack takes 40,000
+characters, of which one of ours may need five."""
 
 NAME = re.compile(r"\S{1,64}")
 ADDRESS = re.compile(r"[^\s@<>,;]+@[^\s@<>,;]+")
@@ -132,7 +143,7 @@ Send = Callable[[Destination, Notice], Awaitable[None]]
 Outcome = Literal["sent", "given_up"]
 MOST_ATTEMPTS = 10
 FIRST_PAUSE, LONGEST_PAUSE = 30.0, 3600.0
-HELD = timedelta(seconds=60)
+HELD = timedelta(seconds=120)
 """How long a row belongs to whoever claimed it: longer than any attempt takes."""
 JITTER = 0.2
 
@@ -163,8 +174,8 @@ class Outbox(Protocol):
     async def find_due(self, now: datetime, at_most: int) -> Sequence[Pending]:
         """Oldest first."""
 
-    async def claim(self, pending: Pending, now: datetime) -> Pending | None:
-        """The row for `HELD`, with one attempt more; None where somebody else was quicker."""
+    async def claim(self, rows: Sequence[Pending], now: datetime) -> Sequence[Pending]:
+        """Those of the rows that nobody else was quicker to take: for `HELD`, and with one attempt more."""
 
     async def postpone(self, claimed: Pending, until: datetime, error: str) -> None:
         """Whoever held it too long changes nothing any more, here and below."""
@@ -173,7 +184,7 @@ class Outbox(Protocol):
         """All that is due there, without counting it as an attempt."""
 
     async def close(
-        self, claimed: Pending, outcome: Outcome, at: datetime, error: str | None = None
+        self, claimed: Sequence[Pending], outcome: Outcome, at: datetime, error: str | None = None
     ) -> None: ...
 
     async def drop(self, claimed: Pending) -> None:

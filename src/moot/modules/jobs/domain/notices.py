@@ -1,31 +1,39 @@
 """What is told, on which occasion, and in which words."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, Protocol
-from uuid import UUID
+from uuid import UUID, uuid5
 
 from pydantic import AwareDatetime, BaseModel, Field
 
+from moot.modules.jobs.domain.batches import BatchResults
 from moot.modules.jobs.domain.texts import SAY
 from moot.modules.jobs.domain.watch import Action, Ruling
 from moot.shared.domain.messages import Locale, Message, shorten
 
-Occasion = Literal["verdict", "failure", "escalation"]
-"""Another verdict than before; a session that came to none; a session that waits for a person."""
+Occasion = Literal["verdict", "failure", "escalation", "batch"]
+"""Another verdict than before; a session that came to none; a session that waits for a person; a batch that ended,
+which tells of its sessions."""
 
 LONGEST_REASON = 200
 """Characters. A whole message has to stay below the 2,048 bytes of the strictest service."""
 LONGEST_NAME = 60
+MOST_LISTED = 50
+"""Lines of one message, wherever there is room for more: nobody reads them."""
+URGENT: tuple[Occasion, ...] = ("escalation", "failure", "batch", "verdict")
+"""What stands on top where several things are told at once."""
 
 
 class Pending(NamedTuple):
-    """A row of the outbox: who is to be told what, and how often that was tried. `about` is what caused it."""
+    """A row of the outbox: who is to be told what, and how often that was tried. `about` is what caused it; without a
+    session that is a batch, or a run of a schedule."""
 
     id: UUID
     workspace_id: str
     destination_id: UUID
     occasion: Occasion
-    session_id: UUID
+    session_id: UUID | None
     about: dict[str, Any]
     attempts: int
     created_at: AwareDatetime
@@ -52,22 +60,22 @@ class Record(Protocol):
 
     async def tell(self, session_id: UUID, workspace: str) -> Told: ...
 
+    async def tell_batch(self, batch_id: UUID, workspace: str) -> BatchResults: ...
 
-class Notice(BaseModel, frozen=True):
-    """A notification, as a webhook gets it. Whoever gets the same `id` twice was told twice of the same.
 
-    `action` and `before` None: the judge abstained, or there is none. `text` is all of it in words.
+class Item(BaseModel, frozen=True):
+    """What is told of one session. Whoever gets the same `id` twice was told twice of the same.
+
+    `action` and `before` None: the judge abstained, or there is none.
     """
 
     id: UUID
-    occasion: Occasion | Literal["test"]
+    occasion: Occasion | Literal["test", "digest"]
     at: AwareDatetime
-    workspace: str
-    locale: Locale
     title: str
-    text: str
     session_id: UUID | None = None
     escalation_id: UUID | None = None
+    batch_id: UUID | None = None
     symbol: str | None = None
     name: str | None = None
     horizon: int | None = None
@@ -75,6 +83,17 @@ class Notice(BaseModel, frozen=True):
     action: Action | None = None
     before: Action | None = None
     reason: str | None = None
+
+
+class Notice(Item):
+    """A notification, as a webhook gets it. `text` is all of it in words, `remarks` what every report says, and
+    `items` what one message tells of several sessions, in full where the text is cut."""
+
+    workspace: str
+    locale: Locale
+    text: str
+    remarks: tuple[str, ...] = ()
+    items: tuple[Item, ...] = ()
 
 
 def compose(pending: Pending, told: Told, before: Ruling | None, locale: Locale) -> Notice:
@@ -97,6 +116,7 @@ def compose(pending: Pending, told: Told, before: Ruling | None, locale: Locale)
         locale=locale,
         title=title,
         text="\n".join([*lines, *told.notices[locale]]),
+        remarks=tuple(told.notices[locale]),
         session_id=pending.session_id,
         escalation_id=pending.about.get("escalation_id"),
         symbol=told.symbol,
@@ -106,6 +126,99 @@ def compose(pending: Pending, told: Told, before: Ruling | None, locale: Locale)
         action=action,
         before=before.action if before else None,
         reason=reason or None,
+    )
+
+
+def compose_digest(notices: Sequence[Notice], most: int) -> Notice:
+    """One message of at most so many bytes for several to the same place: the urgent on top, and how many of each."""
+    told, place = _by_urgency(notices), notices[0]
+    title = SAY("notice.digest", count=len(told), counts=_count(told)).in_locale(place.locale)
+    remarks = _gather_remarks(told)
+    return Notice(
+        id=uuid5(place.id, " ".join(sorted(str(one.id) for one in told))),
+        occasion="digest",
+        at=max(one.at for one in told),
+        workspace=place.workspace,
+        locale=place.locale,
+        title=title,
+        text=_fit([title], [one.title for one in told], remarks, most, place.locale),
+        remarks=remarks,
+        items=_list_items(told),
+    )
+
+
+def compose_batch(
+    pending: Pending, results: BatchResults, notices: Sequence[Notice], most: int, locale: Locale
+) -> Notice:
+    """That a batch has ended, how it went, and what of its sessions is worth telling."""
+    batch, told, remarks = results.batch, _by_urgency(notices), _gather_remarks(notices)
+    counts = {
+        "shares": batch.shares,
+        "judged": batch.progress.states.get("judged", 0),
+        "counts": _count(told),
+    }
+    title = SAY(f"notice.batch.{batch.status}", name=batch.name, **counts).in_locale(locale)
+    head = [title, *_quote(shorten(batch.reason or "", LONGEST_REASON), batch.request.locale, locale)]
+    see = SAY("notice.see_batch", id=batch.id, day=f"{batch.as_of:%Y-%m-%d}").in_locale(locale)
+    return Notice(
+        id=pending.id,
+        occasion="batch",
+        at=pending.created_at,
+        workspace=pending.workspace_id,
+        locale=locale,
+        title=title,
+        text=_fit(head, [one.title for one in told], [see, *remarks], most, locale),
+        batch_id=batch.id,
+        as_of=batch.as_of,
+        reason=batch.reason,
+        remarks=remarks,
+        items=_list_items(told),
+    )
+
+
+def _by_urgency(notices: Sequence[Notice]) -> list[Notice]:
+    return sorted(notices, key=lambda one: (URGENT.index(one.occasion), one.at))
+
+
+def _count(told: Sequence[Notice]) -> list[Message]:
+    counted = Counter(one.occasion for one in told) or {"verdict": 0}
+    return [SAY(f"notice.count.{kind}", count=count) for kind, count in counted.items()]
+
+
+def _gather_remarks(told: Sequence[Notice]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(remark for one in told for remark in one.remarks))
+
+
+def _list_items(told: Sequence[Notice]) -> tuple[Item, ...]:
+    return tuple(Item(**one.model_dump(include=set(Item.model_fields))) for one in told)
+
+
+def _fit(head: Sequence[str], lines: Sequence[str], foot: Sequence[str], most: int, locale: Locale) -> str:
+    """As many of the lines, from the first on, as fit with all the rest, and how many were left out."""
+    for shown in range(min(len(lines), MOST_LISTED), -1, -1):
+        left = len(lines) - shown
+        more = [SAY("notice.more", count=left).in_locale(locale)] if left else []
+        text = "\n".join([*head, *lines[:shown], *more, *foot])
+        if len(text.encode()) <= most or not shown:
+            break
+    return text
+
+
+def compose_run(pending: Pending, locale: Locale) -> Notice:
+    """That a schedule could not begin what was due."""
+    known = {"name": pending.about["schedule"], "due": pending.about["due"]}
+    title = SAY("notice.run", **known).in_locale(locale)
+    reason = shorten(pending.about["why"], LONGEST_REASON)
+    see = SAY("notice.see_run", **known).in_locale(locale)
+    return Notice(
+        id=pending.id,
+        occasion=pending.occasion,
+        at=pending.created_at,
+        workspace=pending.workspace_id,
+        locale=locale,
+        title=title,
+        text="\n".join([title, *_quote(reason, pending.about["locale"], locale), see]),
+        reason=reason,
     )
 
 

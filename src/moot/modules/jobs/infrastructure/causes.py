@@ -50,7 +50,7 @@ class NotificationRow(Base):
     workspace_id: Mapped[str] = mapped_column(String(64))
     destination_id: Mapped[UUID]
     occasion: Mapped[str] = mapped_column(String(20))
-    session_id: Mapped[UUID]
+    session_id: Mapped[UUID | None]
     about: Mapped[dict[str, Any]]
     status: Mapped[str] = mapped_column(String(20))
     attempts: Mapped[int] = mapped_column(server_default=text("0"))
@@ -65,13 +65,17 @@ CONCERNED = select(PLACE.id, PLACE.workspace_id, PLACE.facts).where(
 )
 
 
+UNTOLD = ("contest", "batch")
+"""Sessions that are not told of each: what-ifs, and those of a batch, whose end tells of all of them."""
+
+
 class Cause(NamedTuple):
     """Why somebody is told something: `id` is that of the row that says so."""
 
     id: UUID
     workspace_id: str
     occasion: Occasion
-    session_id: UUID
+    session_id: UUID | None
     about: dict[str, Any]
     at: datetime
 
@@ -87,9 +91,21 @@ def _ended(sessions: Sequence[Mapping[str, Any]]) -> Iterator[Cause]:
     for row in sessions:
         judged = row["verdict_status"] in ("judged", "abstained")
         failed = row["verdict_status"] == "failed" and row["status"] != "cancelled"
-        if row["trigger_source"] != "contest" and (judged or failed):
+        if row["trigger_source"] not in UNTOLD and (judged or failed):
             occasion: Occasion = "verdict" if judged else "failure"
             yield Cause(row["id"], row["workspace_id"], occasion, row["id"], {}, row["completed_at"])
+
+
+def note_batches(db: Connection, ended: Sequence[tuple[UUID, str]], at: datetime) -> None:
+    """That these batches, each with its workspace, have ended then."""
+    _note(db, (Cause(i, of, "batch", None, {"batch_id": str(i)}, at) for i, of in ended))
+
+
+def note_failed_run(
+    db: Connection, run_id: UUID, workspace: str, about: dict[str, Any], at: datetime
+) -> None:
+    """That a schedule could not begin what was due."""
+    _note(db, iter([Cause(run_id, workspace, "failure", None, about, at)]))
 
 
 def _escalated(asked: Sequence[Mapping[str, Any]]) -> Iterator[Cause]:

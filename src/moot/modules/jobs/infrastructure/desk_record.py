@@ -1,6 +1,6 @@
 """The desk's record, as jobs read it: through the coordinator's history and market data's directory."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 from uuid import UUID
@@ -11,6 +11,8 @@ from moot.modules.coordinator.application.session_history import (
     SessionFilter,
     SessionHistory,
 )
+from moot.modules.jobs.application.batches import Batches
+from moot.modules.jobs.domain.batches import BatchResults
 from moot.modules.jobs.domain.notices import Told
 from moot.modules.jobs.domain.watch import Companies, Ruling
 from moot.shared.domain.clock import Clock
@@ -24,8 +26,18 @@ WHAT_IF = "contest"
 
 
 class DeskRecord:
-    def __init__(self, history: SessionHistory, companies: Companies, clock: Clock) -> None:
+    def __init__(
+        self,
+        history: SessionHistory,
+        companies: Companies,
+        clock: Clock,
+        batches: Callable[[str], Batches],
+    ) -> None:
         self._history, self._companies, self._clock = history, companies, clock
+        self._batches = batches
+
+    async def tell_batch(self, batch_id: UUID, workspace: str) -> BatchResults:
+        return await self._batches(workspace).results(batch_id)
 
     async def on(self, symbol: str, workspace: str) -> Sequence[Ruling]:
         wanted = SessionFilter(workspace_id=workspace, symbol=symbol, page_size=LOOKED_BACK)

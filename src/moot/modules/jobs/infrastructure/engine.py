@@ -90,7 +90,7 @@ class Engine(SessionQueue):
                 priority: Priority = "batch" if row["trigger_source"] == BATCH else "interactive"
                 self._client.enqueue_in_transaction(db, _job(row["id"], priority), str(row["id"]))
 
-    async def put_back(self, session_ids: Collection[UUID]) -> None:
+    async def put_back(self, session_ids: Collection[UUID], *, only_ended: bool = False) -> None:
         if not session_ids:
             return
         await self.open()
@@ -100,8 +100,8 @@ class Engine(SessionQueue):
             found = await self._client.list_workflows_async(
                 workflow_ids=ids, load_input=False, load_output=False
             )
-            known = {job.workflow_id: job for job in found}
-            for new in set(ids) - known.keys():
+            known = {job.workflow_id: job for job in found if not only_ended or job.status in ENDED}
+            for new in [] if only_ended else set(ids) - known.keys():
                 await self._client.enqueue_async(_job(UUID(new), "interactive"), new)
             for job in known.values():
                 queue = job.queue_name or QUEUES["interactive"]

@@ -91,8 +91,9 @@ class SqlNotifications(DestinationStore, Outbox):
         async with transaction(self._database.session) as db:
             return [Pending(*row) for row in await db.execute(due)]
 
-    async def claim(self, pending: Pending, now: datetime) -> Pending | None:
-        free = update(ROW).where(ROW.id == pending.id, ROW.status == "due", ROW.due_at <= now)
+    async def claim(self, rows: Sequence[Pending], now: datetime) -> Sequence[Pending]:
+        wanted = ROW.id.in_([row.id for row in rows])
+        free = update(ROW).where(wanted, ROW.status == "due", ROW.due_at <= now)
         taking = free.values(due_at=now + HELD, attempts=ROW.attempts + 1).returning(*SHOWN)
         taken: list[Pending] = []
 
@@ -100,7 +101,7 @@ class SqlNotifications(DestinationStore, Outbox):
             taken[:] = [Pending(*row) for row in db.execute(taking)]
 
         await self._database.write(work)
-        return taken[0] if taken else None
+        return sorted(taken, key=lambda row: row.created_at)
 
     async def postpone(self, claimed: Pending, until: datetime, error: str) -> None:
         later = update(ROW).where(*_held(claimed)).values(due_at=until, error=error)
@@ -110,9 +111,14 @@ class SqlNotifications(DestinationStore, Outbox):
         due = ROW.destination_id == destination_id, ROW.status == "due", ROW.due_at <= now
         await self._database.write(lambda db: db.execute(update(ROW).where(*due).values(due_at=until)))
 
-    async def close(self, claimed: Pending, outcome: Outcome, at: datetime, error: str | None = None) -> None:
-        closed = update(ROW).where(*_held(claimed)).values(status=outcome, due_at=at, error=error)
-        await self._database.write(lambda db: db.execute(closed))
+    async def close(
+        self, claimed: Sequence[Pending], outcome: Outcome, at: datetime, error: str | None = None
+    ) -> None:
+        def work(db: Connection) -> None:
+            for row in claimed:
+                db.execute(update(ROW).where(*_held(row)).values(status=outcome, due_at=at, error=error))
+
+        await self._database.write(work)
 
     async def drop(self, claimed: Pending) -> None:
         await self._database.write(lambda db: db.execute(delete(ROW).where(*_held(claimed))))

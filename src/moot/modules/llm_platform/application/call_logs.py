@@ -14,6 +14,9 @@ from moot.modules.llm_platform.domain.texts import SAY
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import Unavailable
 
+BATCH_BUDGET_EXCEEDED = "BATCH_BUDGET_EXCEEDED"
+"""The code of what a call ends with that the sessions of a batch have no money left for."""
+
 Item_co = TypeVar("Item_co", covariant=True)
 By = Literal["model", "agent", "day"]
 Money = Annotated[float, AfterValidator(lambda cost: round(cost, 9))]
@@ -89,7 +92,20 @@ class CallLogQueryService(Protocol[Item_co]):
         """In the order in which they were made. Nothing for a session nobody knows."""
 
 
-LLMCallLogQueryService = CallLogQueryService[CallLogItem]
+class Spent(NamedTuple):
+    """What live calls have taken so far; `unpriced` of them have a cost nobody knows."""
+
+    requests: int = 0
+    tokens: int = 0
+    cost: float = 0.0
+    unpriced: int = 0
+
+
+class LLMCallLogQueryService(CallLogQueryService[CallLogItem], Protocol):
+    async def add_up(self, session_ids: Sequence[UUID]) -> dict[UUID, Spent]:
+        """By session, of those that asked a model."""
+
+
 ExternalAPICallLogQueryService = CallLogQueryService[ExternalCallItem]
 
 ReadUsage = Callable[[By, str, datetime | None, str | None], Awaitable[list[UsageLine]]]

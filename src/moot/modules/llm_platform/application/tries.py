@@ -92,7 +92,7 @@ class ModelTurns:
     async def take(self, config: LLMConfig, amount: Amount, tries: Tries) -> AsyncIterator[Reservation]:
         """The request is made in this block; raises `ModelTrouble` when no turn comes in time."""
         reserve = partial(self._budget.reserve, amount, config.rate)
-        if config.at_once is None and config.rate is None:
+        if config.at_once is None and config.rate is None and current_context().batch_max_cost is None:
             yield await reserve()
             return
         turn = self._entrance(config).enter(

@@ -61,10 +61,11 @@ class Budget:
     async def reserve(self, amount: Amount, rate: Rate | None = None) -> Reservation:
         """Set aside the most a call can use, for the session and workspace under way, and of the model's `rate`.
 
-        Raises `BudgetExceeded`, or `NotYet` while the model may not be asked; then nothing is set aside.
+        Raises `BudgetExceeded`, or `NotYet` while the model may not be asked, or others of the same batch may yet use
+        less than they set aside; then nothing is set aside.
         """
         context = current_context()
-        if self._limits != Limits() or context.max_cost is not None:
+        if self._limits != Limits() or (context.max_cost, context.batch_max_cost) != (None, None):
             raise BudgetExceeded(SAY("budget.unkept"))
         return Reservation(turn=rate and await self._turns.take(rate, amount.tokens, context.priority))
 

@@ -1,6 +1,6 @@
 """Model calls in `llm_call_logs`: the intent committed before, the outcome after; read back singly or added up."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 from uuid import UUID
@@ -8,7 +8,7 @@ from uuid import UUID
 from pydantic import BaseModel
 from sqlalchemy import ColumnElement, Float, and_, case, cast, func, select
 
-from moot.modules.llm_platform.application.call_logs import By, UsageLine
+from moot.modules.llm_platform.application.call_logs import By, Spent, UsageLine
 from moot.modules.llm_platform.domain.call_record import CallJournal, CallLogItem, ExternalCallItem
 from moot.modules.llm_platform.infrastructure.tables import LLMCallLog
 from moot.shared.infrastructure.audit_trail import Kind
@@ -106,10 +106,20 @@ class SqlCallLogs(Generic[M]):
             return [self._item.model_validate(dict(row)) for row in (await db.execute(wanted)).mappings()]
 
 
+class SqlModelCalls(SqlCallLogs[CallLogItem]):
+    async def add_up(self, session_ids: Sequence[UUID]) -> dict[UUID, Spent]:
+        unpriced = func.count(case((and_(Call.cost.is_(None), SUCCEEDED), 1)))
+        sums = [USAGE["calls"], USAGE["total_tokens"], USAGE["cost"], unpriced]
+        mine = select(Call.session_id, *sums).where(Call.session_id.in_(session_ids), LIVE)
+        async with transaction(self._database.session) as db:
+            found = await db.execute(mine.group_by(Call.session_id))
+            return {session_id: Spent(*spent) for session_id, *spent in found}
+
+
 class SqlCallJournal(CallJournal):
     def __init__(self, audit: CallAudit) -> None:
         self._audit, self._database = audit, audit.trail.database
-        self.model_calls = SqlCallLogs(self._database, LLMCallLog, CallLogItem)
+        self.model_calls = SqlModelCalls(self._database, LLMCallLog, CallLogItem)
         self.external_calls = SqlCallLogs(self._database, ExternalAPICallLog, ExternalCallItem)
         audit.trail.vouches_for(*MODEL_KINDS)
 

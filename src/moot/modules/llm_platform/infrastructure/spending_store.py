@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping
 from decimal import Decimal
+from time import monotonic
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, case, select, update
 from sqlalchemy.orm import InstrumentedAttribute
 
+from moot.modules.llm_platform.application.call_logs import BATCH_BUDGET_EXCEEDED
 from moot.modules.llm_platform.domain.budget import (
     MAX_COST,
     MAX_TOKENS,
@@ -20,7 +22,7 @@ from moot.modules.llm_platform.domain.texts import SAY
 from moot.modules.llm_platform.infrastructure.tables import SpendingRow
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.messages import Message
-from moot.shared.domain.turns import Rate, Turn
+from moot.shared.domain.turns import LOOK_AGAIN, NotYet, Rate, Turn
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.execution_context import current_context
 from moot.shared.infrastructure.transactions import upsert
@@ -30,13 +32,18 @@ Column = InstrumentedAttribute[int]
 SPENT: Mapping[str, Column] = {"tokens": SpendingRow.tokens_spent, "cost": SpendingRow.cost_spent}
 RESERVED: Mapping[str, Column] = {"tokens": SpendingRow.tokens_reserved, "cost": SpendingRow.cost_reserved}
 BILLIONTHS = 10**9
+BATCH = "batch"
+LONGEST_CALL = 900.0
+"""Seconds after which money that was set aside, and that nobody has used or given back, is taken to be gone."""
 
+Stand = tuple[int, int]
+"""What is spent, and what is set aside."""
 Counts = Mapping[str, int]
 """By unit, in whole numbers, which add up exactly: tokens, and billionths of the currency."""
 
 
 class Account(NamedTuple):
-    """Where spending under a limit is counted: of one session, or of one workspace on one day (`scope`)."""
+    """Where spending under a limit is counted: of one session, one batch, or one workspace on one day (`scope`)."""
 
     scope: str
     key: str
@@ -44,11 +51,13 @@ class Account(NamedTuple):
 
 
 class SqlBudget(Budget):
-    """Session, day and the model's minute are taken from in one transaction, in that order: all of it, or nothing."""
+    """Session, batch, day and the model's minute are taken from in one transaction, in that order: all of it, or
+    nothing."""
 
     def __init__(self, database: Database, clock: Clock, limits: Limits, currency: str) -> None:
         super().__init__(limits)
         self._database, self._clock, self._currency = database, clock, currency
+        self._stood: dict[str, tuple[Stand, float]] = {}
 
     async def reserve(self, amount: Amount, rate: Rate | None = None) -> Reservation:
         accounts, needed = self._accounts(), _count(amount.tokens, amount.cost or 0.0)
@@ -98,6 +107,7 @@ class SqlBudget(Budget):
         day = f"day:{context.workspace}:{self._clock.now():%Y-%m-%d}"
         accounts = [
             Account("session", f"session:{context.session_id}", _count(limits.session_tokens, cost)),
+            Account(BATCH, f"batch:{context.batch_id}", _count(None, context.batch_max_cost)),
             Account("day", day, _count(limits.day_tokens, limits.day_cost)),
         ]
         here = accounts if context.session_id else accounts[1:]
@@ -117,23 +127,40 @@ class SqlBudget(Budget):
         left = {unit: limit - sum(taken[unit]) for unit, limit in account.limits.items()}
         unit = next((unit for unit in left if needed[unit] > left[unit]), next(iter(left)))
         spent, reserved = taken[unit]
+        if (
+            account.scope == BATCH
+            and spent + needed[unit] <= account.limits[unit]
+            and self._may_move(account, row)
+        ):
+            raise NotYet(LOOK_AGAIN)
         stands = {"limit": account.limits[unit], "spent": spent, "reserved": reserved}
         return self._refuse(account, unit, "exceeded", **stands, needed=needed[unit], left=max(0, left[unit]))
+
+    def _may_move(self, account: Account, row: Mapping[Any, Any]) -> bool:
+        """Whether those who have set money aside may yet give some back; who died with it never does."""
+        stand = row["cost_spent"], row["cost_reserved"]
+        before, since = self._stood.get(account.key, (None, 0.0))
+        if before != stand:
+            since = monotonic()
+            self._stood[account.key] = stand, since
+        return monotonic() - since < LONGEST_CALL
 
     def _refuse(self, account: Account, unit: str, problem: str, **counts: int) -> BudgetExceeded:
         """`counts` are how the account stood when a call did not fit into it."""
         setting = f"MOOT_BUDGET_{account.scope}_{unit}".upper()
         by_flag = (account.scope, unit) == ("session", "cost")
+        how: Message | str = SAY("budget.by_flag", setting=setting) if by_flag else setting
         message = SAY(
             f"budget.{problem}",
             budget=SAY(f"budget.{account.scope}_{unit}"),
-            how=SAY("budget.by_flag", setting=setting) if by_flag else setting,
+            how="--max-cost" if account.scope == BATCH else how,
             **{name: self._tell(unit, count) for name, count in counts.items()},
         )
         plain: dict[str, Any] = {
             name: n if unit == "tokens" else n / BILLIONTHS for name, n in counts.items()
         }
-        return BudgetExceeded(message, scope=account.scope, unit=unit, **plain)
+        code = BATCH_BUDGET_EXCEEDED if account.scope == BATCH else None
+        return BudgetExceeded(message, code=code, scope=account.scope, unit=unit, **plain)
 
     def _tell(self, unit: str, count: int) -> Message:
         if unit == "tokens":

@@ -207,17 +207,18 @@ class MarketDataUpkeep:
             companies = await china.read(facts.COMPANIES, Market.CN.value) if china else []
             return [company.symbol for company in companies if company.delist_date is None]
         if universe in INDEXES:
-            return await self._members(INDEXES[universe])
+            return await self.list_members(universe, self.syncing.clock.now().date())
         return await self._resolve(_read_lines(universe))
 
     async def _resolve(self, texts: Iterable[str]) -> list[str]:
         return [(await self.market_data.directory.resolve(text)).symbol for text in texts]
 
-    async def _members(self, index: str) -> list[str]:
-        today = self.syncing.clock.now().date()
+    async def list_members(self, name: str, day: date) -> list[str]:
+        """Of an index, on that day; raises `Unavailable` where no source tells them."""
+        index = INDEXES[name]
         for source in self.syncing.providers.get(Market.CN, {}).values():
             if isinstance(source, IndexMembers):
-                return await source.constituents(index, today)
+                return await source.constituents(index, day)
         raise Unavailable(SAY("upkeep.no_members", index=index))
 
 

@@ -8,14 +8,16 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date, datetime, time, timedelta
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Decimal
 from enum import StrEnum
 
 from moot.modules.market_data.domain.texts import SAY
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.facts import DailyBar
-from moot.shared.domain.symbol import Market, Symbol
+from moot.shared.domain.symbol import TIME_ZONES, Market, Symbol
+
+CLOSES: dict[Market, time] = {Market.CN: time(15), Market.DEMO: time(15), Market.US: time(16)}
 
 
 class TradingCalendar:
@@ -56,6 +58,10 @@ class TradingCalendar:
         if day == self.last:
             raise self._refuse("ended", day, last=self.last)
         return self._days[bisect_right(self._days, day)]
+
+    def close_of(self, day: date) -> datetime:
+        """When a session on that day ends; where it ended early, later than that."""
+        return datetime.combine(day, CLOSES[self.market], TIME_ZONES[self.market])
 
     def _require(self, day: date) -> None:
         if day < self.first:

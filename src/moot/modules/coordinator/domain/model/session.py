@@ -4,13 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
-from pydantic import AwareDatetime, BaseModel, Field, StrictBool, model_validator
+from pydantic import AwareDatetime, BaseModel, Field, model_validator
 
 from moot.modules.coordinator.domain.model.enums import ExpertType
-from moot.shared.domain.claims import Holder, Horizon, Move, PastVerdict
-from moot.shared.domain.clock import Moment
+from moot.shared.domain.brief import Brief
+from moot.shared.domain.claims import Move, PastVerdict
 from moot.shared.domain.ids import LAST_PAGE, MOST_PER_PAGE
-from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 from moot.shared.infrastructure.frames import Table
 
@@ -27,34 +26,10 @@ NodeStatus = Literal["success", "failed", "skipped"]
 Called = Literal["models", "others"]
 
 
-class Question(BaseModel, frozen=True):
-    """`options` holds, per expert, only what that expert understands."""
+class Question(Brief):
+    """A brief on one share."""
 
     symbol: str = Field(examples=["900001.DEMO"])
-    experts: list[ExpertType] = Field(max_length=100, examples=[["technical_analyst", "valuation_modeler"]])
-    options: dict[str, dict[str, Any]] = Field(default_factory=dict)
-    skip_debate: StrictBool = False
-    as_of: Moment | None = Field(
-        default=None,
-        description="what was known then: a day (its end, on the exchange) or a moment with zone",
-    )
-    locale: Locale = DEFAULT_LOCALE
-    rounds: int = Field(
-        default=1, ge=1, le=3, description="how often bull and bear speak, where a model argues; 1 to 3"
-    )
-    horizon: Horizon = Field(
-        default=20, description="the sessions over which it should be worth buying: 5, 20 or 60"
-    )
-    holder: Holder | None = Field(
-        default=None,
-        description="who asks: what they hold, for how long, at what risk; changes the advice only",
-    )
-    max_cost: float | None = Field(
-        default=None,
-        gt=0,
-        allow_inf_nan=False,
-        description="the most the model calls may cost, in the desk's currency; null: the desk's budgets alone",
-    )
 
 
 class Asked(Question):
@@ -69,6 +44,10 @@ class Asked(Question):
     """What is changed in the argument of the parent: then this is a what-if."""
     previous: PastVerdict | None = None
     """The last verdict on the symbol, of an earlier moment, when this was asked."""
+    batch_id: UUID | None = None
+    """The batch it is part of."""
+    batch_max_cost: float | None = None
+    """The most that all sessions of that batch may cost together."""
 
     def pick_asked(self) -> dict[str, Any]:
         """This much of it, for another model that has it too."""
@@ -152,6 +131,26 @@ class Judged(NamedTuple):
     as_of: AwareDatetime
     debate: Mapping[str, Any]
     verdict: Mapping[str, Any]
+
+
+class SessionOutcome(BaseModel, frozen=True):
+    """A session in a line: how far it is, which way it points, and what its model calls took; `cost` None: not every
+    model has a price. `failures` are the codes of the errors that its nodes ended with."""
+
+    id: UUID
+    batch_id: UUID
+    symbol: str
+    status: SessionStatus
+    verdict_status: VerdictStatus | None = None
+    verdict_action: VerdictAction | None = None
+    reason: str | None = None
+    direction: str | None = None
+    confidence: float | None = None
+    position_percent: float | None = None
+    failures: frozenset[str] = frozenset()
+    requests: int = 0
+    tokens: int = 0
+    cost: float | None = 0.0
 
 
 class IdempotencyKey(NamedTuple):

@@ -15,6 +15,7 @@ from moot.modules.coordinator.domain.model.session import (
     ResearchSession,
     SessionEvent,
     SessionFilter,
+    SessionOutcome,
     SessionPage,
 )
 from moot.modules.coordinator.domain.texts import SAY
@@ -97,6 +98,10 @@ class IResearchSessionRepository(Leases):
         refuse()
 
     async def list_sessions(self, wanted: SessionFilter) -> SessionPage:
+        refuse()
+
+    async def list_outcomes(self, batch_ids: Sequence[UUID]) -> list[SessionOutcome]:
+        """Of the sessions of these batches, in any order."""
         refuse()
 
     async def get_node_executions_by_session(self, session_id: UUID) -> list[NodeExecution]:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from moot.shared.domain.experts import EXPERT_TEXTS
 from moot.shared.domain.messages import Catalogue
 
-SAY = Catalogue(Path(__file__).parent)
+SAY = Catalogue(Path(__file__).parent, EXPERT_TEXTS)

@@ -16,6 +16,7 @@ from pydantic import BaseModel
 
 from moot.modules.market_data.domain.facts import COMPANIES, Dataset
 from moot.modules.market_data.domain.provider import NO_DAY
+from moot.modules.market_data.domain.trading_rules import CLOSES
 from moot.modules.market_data.infrastructure.lake_rows import schema_of
 from moot.modules.market_data.infrastructure.providers.outside import Row
 from moot.shared.domain.errors import Unavailable
@@ -29,9 +30,7 @@ BLANK = {"", "-", "--", "nan", "none", "null", "n/a", "nat"}
 DAY_FORMATS = ("%Y/%m/%d", "%Y年%m月%d日")
 DECIMALS = 6
 CLOSE_AND_RELEASE: dict[Market, tuple[time, time]] = {
-    Market.CN: (time(15), time(16)),
-    Market.DEMO: (time(15), time(16)),
-    Market.US: (time(16), time(17)),
+    market: (close, close.replace(hour=close.hour + 1)) for market, close in CLOSES.items()
 }
 LONGEST_HOLIDAY = timedelta(days=12)
 """How far the day printed on an announcement may lie from the day it became visible."""

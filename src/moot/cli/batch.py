@@ -1,0 +1,349 @@
+"""`moot batch`: many shares looked through, the leading ones judged, and a ranked table."""
+
+import asyncio
+import csv
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from uuid import UUID
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from moot.cli.options import DAY, AsJson, argument, group, number_or_text, option, read_file
+from moot.cli.outcome import command, on_desk
+from moot.cli.printing import Prose, field, line_field, minute, price, print_json, print_table, tell
+from moot.cli.texts import SAY, environment_locale, say
+from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS
+from moot.modules.jobs.application.batch_report import (
+    NONE,
+    name_column,
+    name_status,
+    render,
+    tell_cells,
+    tell_facts,
+    tell_how,
+)
+from moot.modules.jobs.application.batches import BatchPage, BatchResults, BatchView, Format, Ranked
+from moot.shared.domain.errors import InvalidInput, Unavailable
+from moot.shared.domain.messages import LOCALES, Locale
+from moot.shared.infrastructure.private_files import write_private
+from moot.shared.infrastructure.settings import Settings, split_names
+
+if TYPE_CHECKING:
+    from moot.desk import Moot
+
+LOOK_AGAIN = 0.5
+"""Seconds until somebody who waits looks at a batch again."""
+SHOWN = 15
+"""Shares that were not judged, of those that are listed in a terminal."""
+SYMBOL_COLUMNS = ("symbol", "ts_code", "code", "代码", "股票代码", "证券代码")
+"""What the column of a CSV is called that has the shares, whichever comes first."""
+BatchId = Annotated[str, argument("batch.help.id", metavar="[ID|last]")]
+
+batch = group("help.batch")
+
+
+@batch.command("run", help=say("batch.help.run"))
+def run(
+    universe: Annotated[
+        list[str], option("batch.help.universe", "--universe", "-u", metavar="FILE|SYMBOL|…")
+    ],
+    name: Annotated[str | None, option("batch.help.name")] = None,
+    top: Annotated[str | None, option("batch.help.top", metavar="N")] = None,
+    max_cost: Annotated[str | None, option("batch.help.max_cost", metavar="X")] = None,
+    experts: Annotated[
+        str, option("help.experts", show_default=False, told={"experts": ", ".join(EXPERTS)})
+    ] = ",".join(EXPERTS),
+    as_of: Annotated[str | None, option("help.as_of", metavar=DAY)] = None,
+    over: Annotated[str | None, option("help.over", metavar="N")] = None,
+    rounds: Annotated[str | None, option("help.rounds", metavar="N")] = None,
+    skip_debate: Annotated[bool, option("help.skip_debate", "--skip-debate")] = False,
+    skip_unknown: Annotated[bool, option("batch.help.skip_unknown", "--skip-unknown")] = False,
+    locale: Annotated[str | None, option("help.locale", told={"locales": LOCALES})] = None,
+    background: Annotated[bool, option("batch.help.background", "--background")] = False,
+    as_json: AsJson = False,
+) -> None:
+    with command(locale, as_json=as_json) as settings:
+        shares = [share for typed in universe for share in read_universe(typed)]
+        numbers = {"top": top, "max_cost": max_cost, "horizon": over, "rounds": rounds}
+        asked: dict[str, Any] = {
+            "universe": [share.text for share in shares],
+            "name": name or ", ".join(universe)[:64],
+            "experts": split_names(experts),
+            "as_of": as_of,
+            "skip_debate": skip_debate,
+            "skip_unknown": skip_unknown,
+            "locale": locale or environment_locale(),
+            **{key: number_or_text(value) for key, value in numbers.items() if value},
+        }
+
+        async def start(desk: "Moot") -> BatchView:
+            try:
+                return await desk.jobs.batches().start(asked)
+            except InvalidInput as e:
+                raise name_lines(e, shares) from None
+
+        _see_through(settings, start, background=background, as_json=as_json)
+
+
+@batch.command("list", help=say("batch.help.list"))
+def find_all(
+    name: Annotated[str | None, option("batch.help.of_name")] = None,
+    page: Annotated[int, option("sessions.help.page", min=1)] = 1,
+    as_json: AsJson = False,
+) -> None:
+    on_desk(lambda desk: desk.batches(name, page=page), _show_page, as_json=as_json)
+
+
+@batch.command("show", help=say("batch.help.show"))
+def show(batch_id: BatchId = "last", as_json: AsJson = False) -> None:
+    on_desk(lambda desk: _results(desk, batch_id), _show_results, as_json=as_json)
+
+
+@batch.command("pause", help=say("batch.help.pause"))
+def pause(batch_id: BatchId = "last", as_json: AsJson = False) -> None:
+    _turn(lambda desk, known: desk.pause_batch(known), batch_id, as_json=as_json)
+
+
+@batch.command("resume", help=say("batch.help.resume"))
+def resume(
+    batch_id: BatchId = "last",
+    background: Annotated[bool, option("batch.help.background", "--background")] = False,
+    as_json: AsJson = False,
+) -> None:
+    async def start(desk: "Moot") -> BatchView:
+        batches = desk.jobs.batches()
+        return await batches.resume(await batches.find_id(batch_id))
+
+    with command(as_json=as_json) as settings:
+        _see_through(settings, start, background=background, as_json=as_json)
+
+
+@batch.command("cancel", help=say("batch.help.cancel"))
+def cancel(batch_id: BatchId = "last", as_json: AsJson = False) -> None:
+    _turn(lambda desk, known: desk.cancel_batch(known), batch_id, as_json=as_json)
+
+
+@batch.command("export", help=say("batch.help.export"))
+def export(
+    batch_id: BatchId = "last",
+    to: Annotated[Format | None, option("batch.help.format", "--format")] = None,
+    out: Annotated[Path | None, option("batch.help.out", "--out", "-o", metavar="FILE")] = None,
+    force: Annotated[bool, option("session_files.help.force", "--force")] = False,
+) -> None:
+    with command():
+        kind = to or _name_format(out)
+        if out is not None and out.exists() and not force:
+            raise InvalidInput(SAY("session_files.exists", path=out))
+        results = on_desk(lambda desk: _results(desk, batch_id))
+        data = render(results, kind, environment_locale())
+        if out is None:
+            typer.get_binary_stream("stdout").write(data)
+            return
+        try:
+            write_private(out, data)
+        except OSError as e:
+            raise Unavailable(SAY("session_files.not_written", path=out, reason=e.strerror or e)) from e
+        tell("batch.exported", path=out, rows=len(results.rows))
+
+
+class Given(NamedTuple):
+    """A share as it was typed, or as a line of a file has it."""
+
+    text: str
+    line: int = 0
+    file: str = ""
+
+
+def read_universe(typed: str) -> list[Given]:
+    """A file has one share a line, or is a CSV with a column for them; what begins with # is left out."""
+    path = Path(typed)
+    if not path.is_file():
+        if path.suffix.lower() in (".csv", ".txt"):
+            read_file(path)  # says that there is none
+        return [Given(text.strip()) for text in typed.split(",") if text.strip()]
+    lines = read_file(path).removeprefix("\ufeff").splitlines()
+    rows = [(number, row) for number, row in enumerate(csv.reader(lines), 1) if row]
+    head = [cell.strip().lower() for cell in rows[0][1]] if rows else []
+    column = next((head.index(name) for name in SYMBOL_COLUMNS if name in head), None)
+    body = rows if column is None else rows[1:]
+    found = [
+        Given(row[column or 0].strip(), number, path.name) for number, row in body if len(row) > (column or 0)
+    ]
+    return [one for one in found if one.text and not one.text.startswith("#")]
+
+
+def name_lines(error: InvalidInput, shares: list[Given]) -> InvalidInput:
+    """The same, with the lines of the file in which those stand that mean no share."""
+    lines = {share.text: share for share in reversed(shares) if share.line}
+    unknown = [one for one in error.details.get("unknown", []) if one["given"] in lines]
+    if not unknown:
+        return error
+    told = [
+        SAY(
+            "batch.unknown_line",
+            file=lines[one["given"]].file,
+            line=lines[one["given"]].line,
+            given=one["given"],
+            why=one["why"],
+        )
+        for one in unknown[:TOLD]
+    ]
+    said = SAY("batch.unknown_lines", count=len(error.details["unknown"]), lines=told)
+    return InvalidInput(said, code=error.code, **error.details)
+
+
+def _see_through(
+    settings: Settings, start: Callable[["Moot"], Awaitable[BatchView]], *, background: bool, as_json: bool
+) -> None:
+    """Work on it here, and on whatever else waits, until it has ended; or leave that to others."""
+    done = asyncio.run(_work(settings, start, background=background, as_json=as_json))
+    if as_json:
+        print_json(done)
+    elif isinstance(done, BatchResults):
+        _show_results(done)
+    else:
+        tell("batch.started", name=done.name, id=str(done.id)[:8], shares=done.shares)
+    failed = isinstance(done, BatchResults) and done.batch.status == "failed"
+    if failed:
+        raise typer.Exit(1)
+
+
+async def _work(
+    settings: Settings, start: Callable[["Moot"], Awaitable[BatchView]], *, background: bool, as_json: bool
+) -> BatchView | BatchResults:
+    from moot.desk import Moot
+
+    async with Moot(settings, trigger_source="cli") as desk:
+        begun = await start(desk)
+        if background:
+            return begun
+        desk.work()
+        try:
+            await _watch(desk, begun, quiet=as_json)
+        except asyncio.CancelledError:
+            tell("batch.left", err=True, id=str(begun.id)[:8])
+            raise
+        return await desk.batch_results(begun.id)
+
+
+async def _watch(desk: "Moot", batch: BatchView, *, quiet: bool) -> None:
+    """Until it has ended, or is paused and nothing runs any more."""
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    hidden = quiet or not console.is_terminal
+    with Progress(*columns, console=console, disable=hidden, transient=True) as progress:
+        task = progress.add_task(say("batch.screening"), total=None)
+        while batch.ended_at is None and (batch.status != "paused" or batch.progress.states.get("running")):
+            await asyncio.sleep(LOOK_AGAIN)
+            batch = await desk.batch(batch.id)
+            if batch.screened is not None:
+                told = {"cost": price(batch.progress.cost, batch.progress.currency)}
+                progress.update(
+                    task,
+                    description=say("batch.judging", **told),
+                    completed=batch.progress.ended,
+                    total=min(batch.request.top, batch.screened),
+                )
+
+
+async def _results(desk: "Moot", text: str) -> BatchResults:
+    batches = desk.jobs.batches()
+    return await batches.results(await batches.find_id(text))
+
+
+def _turn(turn: Callable[["Moot", UUID], Awaitable[BatchView]], text: str, *, as_json: bool) -> None:
+    async def work(desk: "Moot") -> BatchView:
+        return await turn(desk, await desk.jobs.batches().find_id(text))
+
+    on_desk(work, _show_turned, as_json=as_json)
+
+
+def _show_turned(turned: BatchView) -> None:
+    running = turned.progress.states.get("running", 0)
+    status = name_status(turned, environment_locale())
+    tell("batch.turned", name=turned.name, id=str(turned.id)[:8], status=status)
+    if running:
+        tell("batch.still_running", count=running)
+
+
+def _name_format(out: Path | None) -> Format:
+    """By the end of the file's name."""
+    ends: dict[str, Format] = {".json": "json", ".parquet": "parquet", ".html": "html", ".htm": "html"}
+    return ends.get(out.suffix.lower(), "csv") if out else "csv"
+
+
+def _show_page(page: BatchPage) -> None:
+    locale = environment_locale()
+    print_table(
+        page.items,
+        line_field("batch.column.id", lambda one: str(one.id)[:8]),
+        field("batch.column.name", lambda one: one.name),
+        line_field("batch.column.status", lambda one: name_status(one, locale)),
+        line_field("batch.column.as_of", lambda one: f"{one.as_of:%Y-%m-%d}"),
+        line_field("batch.column.shares", lambda one: str(one.shares), justify="right"),
+        line_field("batch.column.judged", _tell_judged, justify="right"),
+        line_field("batch.column.cost", _tell_cost, justify="right"),
+        line_field("batch.column.created", lambda one: minute(one.created_at)),
+        none="batch.none",
+    )
+
+
+def _tell_judged(one: BatchView) -> str:
+    return f"{one.progress.ended}/{one.progress.chosen}"
+
+
+def _tell_cost(one: BatchView) -> str:
+    told = price(one.progress.cost, one.progress.currency)
+    return told if isinstance(told, str) else told.in_locale(environment_locale())
+
+
+def _show_results(results: BatchResults) -> None:
+    """Everybody who was to be judged, and some of those that follow."""
+    locale, console = environment_locale(), Console()
+    status = name_status(results.batch, locale)
+    console.print(
+        Text(say("batch.title", name=results.batch.name, id=str(results.batch.id)[:8], status=status), "bold")
+    )
+    for line in tell_facts(results, locale):
+        console.print(Prose(line))
+    chosen = [row for row in results.rows if row.session_id]
+    rest = [row for row in results.rows if not row.session_id]
+    shown = [row for row in results.rows if row.session_id or row in rest[:SHOWN]]
+    if not shown:
+        return
+    console.print()
+    console.print(_list_shares(results, shown, locale))
+    if len(shown) < len(results.rows):
+        tell("batch.more", count=len(results.rows) - len(shown), id=str(results.batch.id)[:8])
+    for row in chosen:
+        if row.state in ("failed", "abstained") and row.note:
+            console.print(Prose(f"{row.symbol}: {row.note}", most=NOTE))
+    console.print(Prose(tell_how(locale), style="dim"))
+
+
+def _list_shares(results: BatchResults, shown: Sequence[Ranked], locale: Locale) -> Table:
+    """Only a name takes more than a line; without columns that have nothing in them."""
+    rows = [tell_cells(results, row, locale) for row in shown]
+    filled = [name for name in rows[0] if name not in LESS and any(row[name] != NONE for row in rows)]
+    table = Table(box=None, pad_edge=False)
+    for name in filled:
+        justify: Literal["left", "right"] = "right" if name in NUMBERS else "left"
+        table.add_column(name_column(name, locale), justify=justify, no_wrap=name != "name", overflow="fold")
+    for row, cells in zip(shown, rows, strict=True):
+        style = ACTION_STYLES.get(row.action or "", "dim" if row.basis is None else "")
+        table.add_row(*(Text(cells[name]) for name in filled), style=style)
+    return table
+
+
+LESS = ("screen_rank",)
+NUMBERS = ("rank", "lean", "position_percent", "screen_lean")
+ACTION_STYLES = {"BUY": "green", "SELL": "red", "HOLD": "yellow"}
+NOTE = 240
+"""Cells of why a share has no verdict."""
+TOLD = 20
+"""Lines of a file that mean no share."""

@@ -1,0 +1,139 @@
+"""The desk and its market data, as batches see them."""
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from moot.modules.coordinator.application.dtos.research_dtos import ResearchBody
+from moot.modules.coordinator.application.session_history import SessionOutcome
+from moot.modules.coordinator.application.session_queue import BATCH
+from moot.modules.coordinator.container import CoordinatorContainer
+from moot.modules.jobs.domain.batches import Answer, Batch, BatchRequest, Screened, Screening, State
+from moot.modules.llm_platform.application.call_logs import BATCH_BUDGET_EXCEEDED
+from moot.modules.market_data.application.market_data import name_listed
+from moot.modules.market_data.application.upkeep import INDEXES
+from moot.modules.market_data.container import MarketDataContainer
+from moot.shared.domain.brief import Brief
+from moot.shared.domain.errors import Conflict
+from moot.shared.domain.experts import ExpertType
+from moot.shared.domain.symbol import Market, Symbol
+from moot.shared.domain.validation import validate
+
+EVERYBODY = "all"
+FOR_EACH = {*Brief.model_fields} - {"max_cost"}
+"""Of the brief, what holds for every share; the money is for all of them together."""
+ANY_SHARE = "900001.DEMO"
+STATES: Mapping[str, State] = {"queued": "waiting", "running": "running", "waiting": "asked"}
+VERDICTS: Mapping[str | None, State] = {
+    "judged": "judged",
+    "abstained": "abstained",
+    "skipped": "unjudged",
+}
+SIGNS = {"BUY": 1, "BULLISH": 1, "SELL": -1, "BEARISH": -1}
+
+
+class MarketUniverses:
+    def __init__(self, market: MarketDataContainer) -> None:
+        self._market = market
+
+    async def find_shares(self, text: str, as_of: datetime) -> Sequence[str]:
+        if text == EVERYBODY:
+            return await self._list_all(as_of)
+        if text in INDEXES:
+            return await self._market.upkeep().list_members(text, as_of.date())
+        data = self._market.market_data()
+        symbol = await data.symbol(text)
+        return [(await data.company(symbol, as_of=as_of)).symbol]
+
+    async def _list_all(self, as_of: datetime) -> list[str]:
+        directory = self._market.directory()
+        markets = {*directory.sources} - {Market.DEMO} or {Market.DEMO}
+        found: list[str] = []
+        for market in markets:
+            companies = await directory.list_companies(market)
+            if companies:
+                today = Symbol.parse(next(iter(companies))).local_date(as_of)
+                found += name_listed(companies.values(), today)
+        return sorted(found)
+
+
+class DeskPanel:
+    def __init__(self, coordinator: CoordinatorContainer, market: MarketDataContainer) -> None:
+        self._coordinator, self._market = coordinator, market
+
+    def check(self, request: BatchRequest) -> None:
+        validate(ResearchBody, {"symbol": ANY_SHARE, **_brief(request)})
+
+    async def screen(self, request: BatchRequest, symbols: Sequence[str], as_of: datetime) -> Screening:
+        """By the experts that were chosen; where none of them can, by all that can."""
+        from moot.modules.research.container import ResearchContainer  # noqa: PLC0415 (only for a screen)
+
+        service = ResearchContainer(self._market.market_data()).screen(request.horizon)
+        able = {screener.service.expert for screener in service.screeners}
+        experts: Collection[ExpertType] = request.experts if able & {*request.experts} else tuple(ExpertType)
+        found = await service.run(symbols, as_of=as_of, locale=request.locale, experts=experts)
+        return Screening(
+            shares=tuple(Screened.model_validate(dict(share)) for share in found.shares),
+            left_out=found.left_out,
+            notes=found.notes,
+        )
+
+    async def ask(self, batch: Batch, symbol: str) -> None:
+        await self._coordinator.research_orchestration_service().start(
+            {"symbol": symbol, **_brief(batch.request), "as_of": batch.as_of},
+            trigger_source=BATCH,
+            workspace=batch.workspace_id,
+            requested_by=batch.requested_by,
+            idempotency_key=f"batch:{batch.id}:{symbol}",
+            batch_id=batch.id,
+            batch_max_cost=batch.request.max_cost,
+        )
+
+    async def list_answers(self, batch_ids: Sequence[UUID]) -> Mapping[UUID, Sequence[Answer]]:
+        found: dict[UUID, list[Answer]] = defaultdict(list)
+        for outcome in await self._coordinator.session_history().list_outcomes(batch_ids):
+            found[outcome.batch_id].append(_read(outcome))
+        return found
+
+    async def find_batch(self, session_id: UUID) -> UUID | None:
+        return await self._coordinator.sessions.find_batch(session_id)
+
+    async def wake(self, session_ids: Collection[UUID]) -> None:
+        await self._coordinator.sessions.queue_again(session_ids)
+
+    async def cancel(self, session_id: UUID, workspace: str) -> None:
+        with suppress(Conflict):
+            await self._coordinator.sessions.cancel(session_id, workspace)
+
+
+def _brief(request: BatchRequest) -> dict[str, Any]:
+    return request.model_dump(include=FOR_EACH)
+
+
+def _read(outcome: SessionOutcome) -> Answer:
+    state = STATES.get(outcome.status) or VERDICTS.get(outcome.verdict_status) or "failed"
+    judged = state == "judged"
+    return Answer(
+        session_id=outcome.id,
+        symbol=outcome.symbol,
+        state="cancelled" if outcome.status == "cancelled" else state,
+        action=outcome.verdict_action,
+        lean=_lean(outcome) if judged else None,
+        confidence=outcome.confidence if judged else None,
+        position_percent=outcome.position_percent if judged else None,
+        reason=outcome.reason,
+        requests=outcome.requests,
+        tokens=outcome.tokens,
+        cost=outcome.cost,
+        over_limit=BATCH_BUDGET_EXCEEDED in outcome.failures,
+    )
+
+
+def _lean(outcome: SessionOutcome) -> float:
+    """From -1 to 1: what the verdict's weight has over one that is undecided, in its direction, or in that of the
+    debate where it does nothing."""
+    sign = SIGNS.get(outcome.verdict_action or "") or SIGNS.get(outcome.direction or "", 0)
+    return round(sign * max(0.0, 2 * (outcome.confidence or 0.5) - 1), 4)
