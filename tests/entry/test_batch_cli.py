@@ -35,7 +35,9 @@ def moot(home: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 @pytest.fixture
 def listed(tmp_path: Path) -> Path:
     file = tmp_path / "mine.csv"
-    file.write_text("﻿name,symbol\n幻山酒业,900001.DEMO\n雾港银行,900002\n# a note,\n某,900003.DEMO\n", "utf-8")
+    file.write_text(
+        "﻿name,symbol\n幻山酒业,900001.DEMO\n雾港银行,900002\n# a note,\n某,900003.DEMO\n", "utf-8"
+    )
     return file
 
 
@@ -95,7 +97,9 @@ async def test_lines_of_a_file_that_mean_no_share_are_named(moot: Run, listed: P
         (("export", "--format", "xlsx"), 2, "xlsx"),
     ],
 )
-async def test_what_cannot_be_done_is_said(moot: Run, arguments: tuple[str, ...], code: int, said: str) -> None:
+async def test_what_cannot_be_done_is_said(
+    moot: Run, arguments: tuple[str, ...], code: int, said: str
+) -> None:
     seen = await moot("batch", *arguments)
     assert (seen.returncode, said in seen.stderr) == (code, True)
 

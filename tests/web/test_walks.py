@@ -133,7 +133,9 @@ def test_a_rule_is_written_checked_put_in_force_and_taken_back(served, look, loc
     expect(page.locator("tbody").first.locator("tr")).to_have_count(before)
 
 
-@pytest.mark.parametrize("path", ["/ask", "/approvals", "/rules", "/rules/edit", "/data", "/settings"])
+@pytest.mark.parametrize(
+    "path", ["/ask", "/approvals", "/rules", "/rules/edit", "/data", "/settings", "/batches", "/schedules"]
+)
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_a_phone_shows_these_pages_whole_too(served, look, path, theme):
     page = look(f"{served}{path}", viewport={"width": 375, "height": 720}, color_scheme=theme, locale="zh-CN")
@@ -167,3 +169,36 @@ def test_a_key_is_made_logged_in_with_and_revoked(tmp_path, look, locale):
         page.on("dialog", lambda dialog: dialog.accept())
         page.locator("form[action='/settings/keys/revoke'] button").click()
         expect(page.locator("form[action='/settings/keys/revoke']")).to_have_count(0)
+
+
+@pytest.mark.parametrize("locale", WORDS)
+def test_a_batch_is_begun_watched_and_downloaded(served, look, locale):
+    page = look(f"{served}/batches", locale=locale)
+    assert find_barriers(page) == []
+    page.locator("#universe").fill("900001.DEMO, 900002.DEMO, 900003.DEMO")
+    page.locator("#top").fill("1")
+    page.locator("form[action='/batches'] button").click()
+    page.wait_for_url(re.compile(r"/batches/[0-9a-f-]{36}$"))
+    expect(page.locator(".batch-done")).to_be_visible()
+    expect(page.locator("tbody tr")).to_have_count(3)
+    expect(page.locator("tbody .badge")).to_have_count(1)
+    expect(page.locator("[hx-trigger]")).to_have_count(0)
+    assert find_barriers(page) == []
+    with page.expect_download() as file:
+        page.get_by_role("link", name="CSV").click()
+    assert "900001.DEMO" in file.value.path().read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("locale", WORDS)
+def test_a_schedule_is_added_and_run_at_once(served, look, locale):
+    page = look(f"{served}/schedules", locale=locale)
+    page.locator("#name").fill(f"daily-{locale}")
+    page.locator("#universe").fill("900001.DEMO")
+    page.locator("#top").fill("0")
+    page.locator("form[action='/schedules'] button").click()
+    page.wait_for_url(re.compile(r"/schedules/daily"))
+    page.locator("form[action$='/run'] button").click()
+    expect(page.locator("tbody tr")).to_have_count(1)
+    assert find_barriers(page) == []
+    page.goto(f"{served}/schedules")
+    assert find_barriers(page) == []

@@ -6,7 +6,19 @@ from typing import NamedTuple
 from fastapi import APIRouter, FastAPI
 from fastapi.staticfiles import StaticFiles
 
-from moot.web import approvals, ask, data, entry, research, rules, sessions, settings, today
+from moot.web import (
+    approvals,
+    ask,
+    batches,
+    data,
+    entry,
+    research,
+    rules,
+    schedules,
+    sessions,
+    settings,
+    today,
+)
 from moot.web.page import show_error
 
 
@@ -27,6 +39,8 @@ PAGES = (
     Place("ask", ask.router, "/ask"),
     Place("research", research.router, "/research", "research"),
     Place("sessions", sessions.router, "/sessions"),
+    Place("batches", batches.router, "/batches"),
+    Place("schedules", schedules.router, "/schedules"),
     Place("approvals", approvals.router, "/approvals"),
     Place("rules", rules.router, "/rules"),
     Place("data", data.router, "/data"),

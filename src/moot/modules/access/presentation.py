@@ -47,6 +47,8 @@ NEEDS: tuple[tuple[frozenset[str], str, KeyScope], ...] = (
     (SENDING, r"/api/v1/coordinator/(decisions|rules/generate|rulesets/(check|[^/]+/simulate))", "research"),
     (SENDING, r"/research|/sessions/[^/]+/(retry|cancel)|/watch(/remove)?", "research"),
     (SENDING, r"/ask(/[^/]+/(feedback|resume))?", "research"),
+    (SENDING, r"/batches(/[^/]+/(pause|resume|cancel))?", "research"),
+    (SENDING, r"/schedules(/[^/]+/(pause|resume|run|remove))?", "research"),
     (SENDING, r"/logout", "read"),
     (SENDING, r"/rules/(check|sets/[^/]+/simulate)", "research"),
     (SENDING, r"/data/check|/settings/models/test", "research"),
