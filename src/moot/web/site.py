@@ -18,6 +18,7 @@ from moot.web import (
     sessions,
     settings,
     today,
+    track_record,
 )
 from moot.web.page import show_error
 
@@ -43,6 +44,7 @@ PAGES = (
     Place("schedules", schedules.router, "/schedules"),
     Place("approvals", approvals.router, "/approvals"),
     Place("rules", rules.router, "/rules"),
+    Place("track_record", track_record.router, "/track-record"),
     Place("data", data.router, "/data"),
     Place("settings", settings.router, "/settings"),
     Place("entry", entry.router),
