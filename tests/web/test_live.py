@@ -9,6 +9,7 @@ import pytest
 
 from moot.modules.coordinator.infrastructure.adapters.governance_adapter import GovernanceAdapter
 from moot.shared.infrastructure.settings import Settings
+from tests.access.test_every_route import OUR_RULE
 from tests.entry.serving import IN_TIME, MACRO, ON_SQLITE, VALUATION, Gate, Served, question, serving
 from tests.fakes.careful_model import careful
 
@@ -227,7 +228,17 @@ async def test_the_list_is_filtered_and_paged(desk: Served):
 
 
 @ON_SQLITE
-async def test_today_tells_what_is_watched_what_runs_and_what_waits(desk: Served, gate: Gate):
+async def test_today_tells_what_waits_for_a_person(desk: Served):
+    await desk.http.post("/api/v1/coordinator/rules", json=OUR_RULE)
+    asked = {"decision_type": "tool_call", "payload": {"tool": "ours", "args": {}}}
+    assert (await desk.http.post("/api/v1/coordinator/decisions", json=asked)).status_code == 202
+    page = await see(desk, "/")
+    assert "Waiting for a person: 1" in page
+    assert OUR_RULE["name"] in page.partition("Waiting for a person")[2]
+
+
+@ON_SQLITE
+async def test_today_tells_what_is_watched_and_what_runs(desk: Served, gate: Gate):
     added = await desk.http.post("/watch", data={"symbol": "900001"}, headers=OURS)
     assert added.headers["location"] == "/"
     assert "not researched yet" in await see(desk, "/")

@@ -219,8 +219,8 @@ NO_FLAWS = Flaws()
 def show_error(request: Request, error: AppError, status: int) -> Response:
     """An error as a page; whoever is not known yet is asked for their key first."""
     page = Page(request)
-    if status == 401 and request.method == "GET":
-        return page.go(f"/login?next={quote(page.address)}")
+    if status == 401:
+        return page.go(f"/login?next={quote(page.address if request.method == 'GET' else '/')}")
     key = f"error.{status}"
     title = page.say(key if key in SAY.texts(page.locale) else f"error.{'input' if status < 500 else '500'}")
     template = "flaw.html" if "hx-request" in request.headers else "error.html"
