@@ -272,6 +272,7 @@ class TestTables:
             "ix_schedules_next_due": ("schedules", ["next_due"]),
             "ix_schedule_runs_schedule_id_due_at": ("schedule_runs", ["schedule_id", "due_at"]),
             "ix_schedule_runs_status": ("schedule_runs", ["status"]),
+            "ix_console_logins_expires_at": ("console_logins", ["expires_at"]),
             "ix_notify_outbox_status_due_at": ("notify_outbox", ["status", "due_at"]),
             "ix_notify_outbox_workspace_id_destination_id_status": (
                 "notify_outbox",
