@@ -83,3 +83,17 @@ def test_markdown_of_strangers_brings_no_markup_and_leads_to_the_web_alone(text)
 def test_a_cited_source_leads_to_it():
     assert 'href="#s-2">[2]</a>' in prose("as it is [2]", "s-")
     assert "href" not in prose("as it is [2]")
+
+
+async def test_a_question_under_way_when_the_desk_closes_is_gone_on_with(home, clock):
+    async with open_app(home, clock) as app, calling(app, address=HERE) as client:
+        client.headers.update(OURS)
+        begun = await client.post("/ask", data={"question": "900001.DEMO?", "auto_accepted_plan": "on"})
+    thread = begun.headers["location"]
+    async with open_app(home, clock) as app, calling(app, address=HERE) as client:
+        client.headers.update(OURS)
+        assert f'action="{thread}/resume"' in (await client.get(thread)).text
+        assert (await client.post(f"{thread}/resume")).status_code == 303
+        async with client.stream("GET", f"{thread}/live") as told:
+            assert "event: done" in (await told.aread()).decode()
+        assert 'class="card answer"' in (await client.get(thread)).text

@@ -134,7 +134,18 @@ def test_a_rule_is_written_checked_put_in_force_and_taken_back(served, look, loc
 
 
 @pytest.mark.parametrize(
-    "path", ["/ask", "/approvals", "/rules", "/rules/edit", "/data", "/settings", "/batches", "/schedules"]
+    "path",
+    [
+        "/ask",
+        "/approvals",
+        "/rules",
+        "/rules/edit",
+        "/data",
+        "/settings",
+        "/batches",
+        "/schedules",
+        "/track-record",
+    ],
 )
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_a_phone_shows_these_pages_whole_too(served, look, path, theme):
