@@ -16,6 +16,16 @@ PAGES = {
     "research": "/research",
     "sessions": "/sessions",
     "session": "/sessions/{session}",
+    "ask": "/ask",
+    "batches": "/batches",
+    "schedules": "/schedules",
+    "approvals": "/approvals",
+    "rules": "/rules",
+    "rule": "/rules/risk.position_cap",
+    "rule-edit": "/rules/edit",
+    "track-record": "/track-record",
+    "data": "/data",
+    "settings": "/settings",
     "nowhere": "/nowhere",
 }
 """By name, where each is found; `{session}` is one that has ended. A page adds itself here."""

@@ -9,12 +9,13 @@ from urllib.parse import urlsplit
 
 import typer
 
-from moot.cli.llm import BaseUrl, KeyEnv, ModelName, Preset, Trial, show_trial, try_model
+from moot.cli.llm import BaseUrl, KeyEnv, ModelName, Preset, show_trial
 from moot.cli.options import ask_secret, check_typed, option, secret_in
 from moot.cli.outcome import at_desk, command
 from moot.cli.texts import SAY, environment_locale
 from moot.cli.upkeep import list_sources, name_search
 from moot.modules.llm_platform.application.config_service import PRESETS, ConfigBody, ConfigPatch, ConfigView
+from moot.modules.llm_platform.application.trial import Trial, try_model
 from moot.modules.market_data.application.sync import BY_REQUEST
 from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.domain.messages import LOCALES, Locale, Message, locale_of
@@ -197,7 +198,7 @@ class Interview:
             registry = desk.llm_platform.registry
             registry.defaults = (*registry.defaults, config)
             await registry.refresh()
-            return await try_model(desk.llm_platform.llm_service(), config.alias, "plain")
+            return await try_model(desk.llm_platform.llm_service(), config.alias, "plain", caller="cli")
 
         self._tell("llm.testing", alias=model.alias, model=model.model_name)
         trial = at_desk(self._settings, work)

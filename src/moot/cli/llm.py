@@ -1,10 +1,7 @@
 """`moot llm`: the models of the desk, whether they work, and what they used."""
 
-import json
 import sys
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -26,24 +23,13 @@ from moot.cli.printing import amount, field, line_field, price, print_table, tel
 from moot.cli.texts import SAY, environment_locale, say
 from moot.modules.llm_platform.application.call_logs import By, UsageLine, UsageReport
 from moot.modules.llm_platform.application.config_service import PRESETS, ConfigBody, ConfigView
-from moot.modules.llm_platform.application.llm_service import (
-    ChatMessage,
-    ChatResult,
-    LLMService,
-    ResponseSchema,
-    Tool,
-)
-from moot.shared.domain.errors import AppError, InvalidInput
-from moot.shared.domain.messages import Locale, Message
+from moot.modules.llm_platform.application.trial import TRIALS, Trial, try_model
+from moot.shared.domain.errors import InvalidInput
+from moot.shared.domain.messages import Locale
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 
 if TYPE_CHECKING:
     from moot.desk import Moot
-
-CALLER, AGENT = "cli", "model_trial"
-TEMPERATURE = 0.3
-MOST_TOKENS = 1024
-"""Room for a model that thinks before it answers."""
 
 Alias = Annotated[str, argument("help.llm_alias")]
 Preset = Annotated[str | None, option("help.llm_preset", told={"presets": list(PRESETS)})]
@@ -122,7 +108,7 @@ def try_models(alias: Annotated[str | None, argument("help.llm_test_alias")] = N
         for config in service.candidates(alias):
             tell("llm.testing", alias=config.alias, model=config.model_name)
             for what in TRIALS:
-                trial = await try_model(service, config.alias, what)
+                trial = await try_model(service, config.alias, what, caller="cli")
                 show_trial(what, trial, currency)
                 if what == "plain" and trial.problem is not None:
                     all_answered = False
@@ -209,58 +195,6 @@ def _show_usage(report: UsageReport) -> None:
         tell("llm.some_unknown", count=report.total.cost_unknown)
 
 
-def _numbers(*names: str) -> dict[str, Any]:
-    """The schema of an object of whole numbers."""
-    fields = {name: {"type": "integer"} for name in names}
-    return {"type": "object", "properties": fields, "required": list(names), "additionalProperties": False}
-
-
-SUM = ResponseSchema(name="sum", json_schema=_numbers("sum"))
-ADD = Tool(name="add", description="Adds two whole numbers.", parameters=_numbers("a", "b"))
-TRIALS: dict[str, tuple[str, dict[str, Any]]] = {
-    "plain": ("Reply with one word: ready", {}),
-    "schema": ("What is 2 + 3? Answer in JSON.", {"response_schema": SUM}),
-    "tools": ("What is 2 + 3? Use the tool.", {"tools": [ADD]}),
-}
-"""The names of the fields stand in the schemas only, so whoever answers with them was held to them."""
-
-
-@dataclass(frozen=True)
-class Trial:
-    """How a call went. `problem` None: the model did what it was asked to."""
-
-    problem: Message | str | None = None
-    answer: ChatResult | None = None
-    latency_ms: int = 0
-
-
-async def try_model(llm: LLMService, alias: str, what: str) -> Trial:
-    question, more = TRIALS[what]
-    started = time.perf_counter()
-    try:
-        answer = await llm.chat(
-            [ChatMessage(role="user", content=question)],
-            alias=alias,
-            temperature=TEMPERATURE,
-            max_tokens=MOST_TOKENS,
-            caller_module=CALLER,
-            caller_agent=AGENT,
-            **more,
-        )
-    except AppError as e:
-        return Trial(e.message)
-    used = [_fields(call.arguments) for call in answer.tool_calls if call.name == ADD.name]
-    if (
-        what == "schema" and llm.candidates(alias)[0].capabilities.json_schema is False
-    ):  # it was asked without
-        return Trial(SAY("llm.no_schema"))
-    if what == "schema" and _fields(answer.content) != {"sum"}:
-        return Trial(SAY("llm.other_shape"))
-    if what == "tools" and used[:1] != [{"a", "b"}]:
-        return Trial(SAY("llm.no_tool"))
-    return Trial(answer=answer, latency_ms=round((time.perf_counter() - started) * 1000))
-
-
 def show_trial(what: str, trial: Trial, currency: str, locale: Locale | None = None) -> None:
     """In the language of the terminal, unless another is named. A cost is unknown for want of price or counts."""
     named, answer = SAY(f"llm.trial.{what}"), trial.answer
@@ -272,11 +206,3 @@ def show_trial(what: str, trial: Trial, currency: str, locale: Locale | None = N
         took = {"ms": trial.latency_ms, "prompt": prompt, "completion": completion, "cost": cost}
         said = SAY("llm.trial_passed", what=named, **took)
     typer.echo(said.in_locale(locale or environment_locale()))
-
-
-def _fields(text: str) -> set[str]:
-    try:
-        found = json.loads(text)
-    except ValueError:
-        return set()
-    return set(found) if isinstance(found, dict) else set()

@@ -1,10 +1,15 @@
 """Figures and moments as people of a language read them: the filters of templates."""
 
+import json
 import math
+import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
+from functools import cache
 from typing import Any
 
+from markdown_it import MarkdownIt
+from markdown_it.common.utils import escapeHtml
 from markupsafe import Markup
 
 from moot.shared.domain.messages import Locale
@@ -80,11 +85,50 @@ def seconds(locale: Locale) -> Callable[[float | None], str]:
     return tell
 
 
+SOURCE = re.compile(r"\[(\d{1,3})\]")
+
+
+@cache
+def _reader() -> MarkdownIt:
+    """Of Markdown by strangers: no markup of its own, no pictures, and links to the web alone."""
+    reader = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
+    reader.validateLink = lambda url: url.lower().startswith(("http://", "https://"))  # type: ignore[method-assign]
+
+    def text(_self: Any, tokens: Any, index: int, _options: Any, env: Mapping[str, Any]) -> str:
+        """A source that is cited leads to it."""
+        words, sources = escapeHtml(tokens[index].content), env.get("sources", "")
+        return SOURCE.sub(rf'<a class="cited" href="#{sources}\1">[\1]</a>', words) if sources else words
+
+    reader.add_render_rule("text", text)
+    return reader
+
+
+def prose(text: str, sources: str = "", below: int = 3) -> Markup:
+    """Markdown as a page shows it, its headings from level `below` on; ids of its sources begin with `sources`."""
+    env: dict[str, Any] = {"sources": sources}
+    tokens = _reader().parse(text, env)
+    for token in tokens:
+        token.attrs.pop("style", None)
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = f"h{min(int(token.tag[1]) + below - 1, 6)}"
+        for child in token.children or ():
+            if child.type == "link_open":
+                child.attrs |= {"rel": "noopener noreferrer nofollow", "target": "_blank"}
+    return Markup(_reader().renderer.render(tokens, _reader().options, env))  # noqa: S704  # escaped by the reader
+
+
+def as_json(value: Any) -> str:
+    """For people who read and write it."""
+    return json.dumps(value, ensure_ascii=False, indent=2)
+
+
 def filters(locale: Locale) -> dict[str, Callable[..., Any]]:
     plain: dict[str, Callable[..., Any]] = {
         "number": number,
         "percent": percent,
         "moment": moment,
         "day": day,
+        "prose": prose,
+        "as_json": as_json,
     }
     return plain | {"money": money(locale), "seconds": seconds(locale)}

@@ -6,7 +6,20 @@ from typing import NamedTuple
 from fastapi import APIRouter, FastAPI
 from fastapi.staticfiles import StaticFiles
 
-from moot.web import entry, research, sessions, today
+from moot.web import (
+    approvals,
+    ask,
+    batches,
+    data,
+    entry,
+    research,
+    rules,
+    schedules,
+    sessions,
+    settings,
+    today,
+    track_record,
+)
 from moot.web.page import show_error
 
 
@@ -24,8 +37,16 @@ class Place(NamedTuple):
 
 PAGES = (
     Place("today", today.router, "/"),
+    Place("ask", ask.router, "/ask"),
     Place("research", research.router, "/research", "research"),
     Place("sessions", sessions.router, "/sessions"),
+    Place("batches", batches.router, "/batches"),
+    Place("schedules", schedules.router, "/schedules"),
+    Place("approvals", approvals.router, "/approvals"),
+    Place("rules", rules.router, "/rules"),
+    Place("track_record", track_record.router, "/track-record"),
+    Place("data", data.router, "/data"),
+    Place("settings", settings.router, "/settings"),
     Place("entry", entry.router),
 )
 

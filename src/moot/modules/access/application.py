@@ -28,7 +28,7 @@ from moot.shared.domain.validation import suggest
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 from moot.shared.infrastructure.redaction import REDACT
 
-__all__ = ["AccessService", "ApiKey"]
+__all__ = ["SCOPES", "AccessService", "ApiKey"]
 
 logger = structlog.get_logger(__name__)
 

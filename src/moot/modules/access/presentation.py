@@ -46,7 +46,13 @@ NEEDS: tuple[tuple[frozenset[str], str, KeyScope], ...] = (
     (frozenset({"POST", "DELETE"}), r"/api/v1/schedules(/[^/]+(/(pause|resume|run))?)?", "research"),
     (SENDING, r"/api/v1/coordinator/(decisions|rules/generate|rulesets/(check|[^/]+/simulate))", "research"),
     (SENDING, r"/research|/sessions/[^/]+/(retry|cancel)|/watch(/remove)?", "research"),
+    (SENDING, r"/ask(/[^/]+/(feedback|resume))?", "research"),
+    (SENDING, r"/batches(/[^/]+/(pause|resume|cancel))?", "research"),
+    (SENDING, r"/schedules(/[^/]+/(pause|resume|run|remove))?", "research"),
     (SENDING, r"/logout", "read"),
+    (SENDING, r"/rules/(check|sets/[^/]+/simulate)", "research"),
+    (SENDING, r"/data/check|/settings/models/test", "research"),
+    (SENDING, r"/approvals/[^/]+", "approve"),
     (SENDING, r"/api/v1/coordinator/escalations/[^/]+/(approve|reject|edit)", "approve"),
 )
 """What a request needs: the one table of it. Whatever it does not name needs the most."""

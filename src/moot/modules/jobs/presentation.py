@@ -153,7 +153,7 @@ OneBatch = Annotated[UUID, Depends(one_batch)]
 OF_ONE = {**refusals({404: "there is no such batch"}), **NOT_STORED}
 TURNING = {**OF_ONE, **refusals({409: "it is not in a state for that"})}
 AS_TEXT_ONLY = {
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
 }
 

@@ -95,8 +95,12 @@ class IntakeService:
         self._graph, self._conversations, self._clock = graph, conversations, clock
         self._investigates, self._on_record = investigates, on_record
         self._held = LeaseHolder(conversations, clock, lease_seconds)
+        self._under_way: set[asyncio.Task[Conversation]] = set()
 
     async def close(self) -> None:
+        for work in self._under_way:
+            work.cancel()
+        await asyncio.gather(*self._under_way, return_exceptions=True)
         await self._held.close(release=False)
 
     async def ask(
@@ -106,8 +110,12 @@ class IntakeService:
         workspace: str,
         requested_by: str | None = None,
         listener: Tell | None = None,
+        wait: bool = True,
     ) -> Conversation:
-        """Until it is answered or waits for a person; raises `NotItsTurn` while the last question is under way."""
+        """Until it is answered or waits for a person; raises `NotItsTurn` while the last question is under way.
+
+        Whoever does not `wait`, here or below, is given it as it begins, and it goes on all the same.
+        """
         now = self._clock.now()
         turn = Turn(question=asked.question, style=asked.style, asked_at=now)
         if asked.thread_id is None:
@@ -136,7 +144,7 @@ class IntakeService:
             auto_accepted_plan=asked.auto_accepted_plan,
             enable_background_investigation=self._investigates if wanted is None else wanted,
         )
-        return await self._turn(conversation, requested_by, listener, state=state)
+        return await self._work(conversation, requested_by, listener, wait, state=state)
 
     async def feedback(
         self,
@@ -146,17 +154,18 @@ class IntakeService:
         workspace: str,
         requested_by: str | None = None,
         listener: Tell | None = None,
+        wait: bool = True,
     ) -> Conversation:
         """Go on with what waits for a person; raises `NotItsTurn` when nothing does."""
         taken = await self._go_on(conversation_id, workspace, "waiting", "not_waiting")
-        return await self._turn(taken, requested_by, listener, feedback=said.model_dump())
+        return await self._work(taken, requested_by, listener, wait, feedback=said.model_dump())
 
     async def resume(
-        self, conversation_id: UUID, *, workspace: str, listener: Tell | None = None
+        self, conversation_id: UUID, *, workspace: str, listener: Tell | None = None, wait: bool = True
     ) -> Conversation:
         """Go on from where a process died; raises `NotItsTurn` unless one did, or while one may still be at work."""
         taken = await self._go_on(conversation_id, workspace, "running", "not_left")
-        return await self._turn(taken, taken.requested_by, listener)
+        return await self._work(taken, taken.requested_by, listener, wait)
 
     async def _go_on(self, name: UUID, workspace: str, status: str, otherwise: str) -> Conversation:
         """With its last turn, if that stands so."""
@@ -211,6 +220,21 @@ class IntakeService:
         seconds = max(math.ceil((until - self._clock.now()).total_seconds()), 1)
         said = SAY("lease.held", id=conversation.id, seconds=seconds)
         return NotItsTurn(said, status="running", retry_after=seconds)
+
+    async def _work(
+        self, conversation: Conversation, by: str | None, listener: Tell | None, wait: bool, **given: Any
+    ) -> Conversation:
+        turn = self._turn(conversation, by, listener, **given)
+        if wait:
+            return await turn
+        self._under_way.add(work := asyncio.create_task(turn))
+        work.add_done_callback(self._forget)
+        return conversation
+
+    def _forget(self, work: "asyncio.Task[Conversation]") -> None:
+        self._under_way.discard(work)
+        if not work.cancelled() and (error := work.exception()):
+            logger.warning("turn ended elsewhere", error=str(error))
 
     async def _turn(
         self, conversation: Conversation, by: str | None, listener: Tell | None, **given: Any

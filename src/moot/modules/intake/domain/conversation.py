@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Literal, NamedTuple
 from uuid import UUID, uuid4
 
 from pydantic import AwareDatetime, BaseModel, Field, computed_field
 
-from moot.modules.intake.domain.question import Citation, Finding, Plan, Spent, Understanding
+from moot.modules.intake.domain.question import Citation, Finding, Plan, Spent, Step, Understanding
 from moot.shared.domain.leases import Lease, Leases, Loss, Taken
 
 Style = Literal["brief", "research", "academic", "news"]
@@ -39,6 +39,14 @@ class Answer(BaseModel, frozen=True):
     disclaimer: str
     warnings: tuple[str, ...] = Field(default=())
     markdown: str
+
+
+class StepProgress(NamedTuple):
+    """How far a step is: as it ended, `running`, or `waiting` for others or for a person."""
+
+    step: Step
+    finding: Finding | None
+    status: str
 
 
 class Turn(BaseModel, frozen=True):
@@ -74,6 +82,18 @@ class Turn(BaseModel, frozen=True):
     def sessions(self) -> tuple[str, ...]:
         return tuple(finding.session_id for finding in self.findings if finding.session_id)
 
+    @property
+    def progress(self) -> list[StepProgress]:
+        """By what is stored, so that every process tells the same; a step that failed is known at the end."""
+        found = {finding.step_id: finding for finding in self.findings}
+        told = []
+        for step in self.plan.steps if self.plan else ():
+            at_work = self.status == "running" and not self.left and all(name in found for name in step.after)
+            otherwise = "running" if at_work else "waiting"
+            finding = found.get(step.id)
+            told.append(StepProgress(step, finding, finding.status if finding else otherwise))
+        return told
+
 
 class Conversation(BaseModel, frozen=True):
     """`updated_at` is later after every change."""
@@ -97,6 +117,11 @@ class Conversation(BaseModel, frozen=True):
     @property
     def status(self) -> TurnStatus:
         return self.last.status
+
+    def is_left(self, now: datetime) -> bool:
+        """Whoever ran its last turn has stopped, or died, and somebody may go on with it."""
+        late = self.lease_expires_at is not None and self.lease_expires_at <= now
+        return self.status == "running" and (self.last.left or late)
 
     def with_last(self, turn: Turn, at: AwareDatetime) -> "Conversation":
         later = max(at, self.updated_at + SHORTEST)
