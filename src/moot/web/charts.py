@@ -149,16 +149,17 @@ def football_field(
                 rx=2,
             )
         )
-        drawn.append(
-            tag(
-                "text",
-                f"{one.low:,.2f}",
-                class_="figure",
-                text_anchor="end",
-                x=across(one.low) - 5,
-                y=y + row / 2,
+        if one.low < one.high:
+            drawn.append(
+                tag(
+                    "text",
+                    f"{one.low:,.2f}",
+                    class_="figure",
+                    text_anchor="end",
+                    x=across(one.low) - 5,
+                    y=y + row / 2,
+                )
             )
-        )
         drawn.append(tag("text", f"{one.high:,.2f}", class_="figure", x=across(one.high) + 5, y=y + row / 2))
         if middle is not None:
             drawn.append(

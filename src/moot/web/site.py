@@ -6,7 +6,7 @@ from typing import NamedTuple
 from fastapi import APIRouter, FastAPI
 from fastapi.staticfiles import StaticFiles
 
-from moot.web import entry, research, sessions, today
+from moot.web import compare, entry, record, report, research, sessions, today
 from moot.web.page import show_error
 
 
@@ -26,6 +26,9 @@ PAGES = (
     Place("today", today.router, "/"),
     Place("research", research.router, "/research", "research"),
     Place("sessions", sessions.router, "/sessions"),
+    Place("report", report.router),
+    Place("record", record.router),
+    Place("compare", compare.router, "/compare"),
     Place("entry", entry.router),
 )
 

@@ -43,7 +43,7 @@ NEEDS: tuple[tuple[frozenset[str], str, KeyScope], ...] = (
     (SENDING, r"/api/v1/market-data/sql", "research"),
     (frozenset({"POST", "DELETE"}), r"/api/v1/watchlists", "research"),
     (SENDING, r"/api/v1/coordinator/(decisions|rules/generate|rulesets/(check|[^/]+/simulate))", "research"),
-    (SENDING, r"/research|/sessions/[^/]+/(retry|cancel)|/watch(/remove)?", "research"),
+    (SENDING, r"/research|/sessions/[^/]+/(retry|cancel|contest|replay|pack)|/watch(/remove)?", "research"),
     (SENDING, r"/logout", "read"),
     (SENDING, r"/api/v1/coordinator/escalations/[^/]+/(approve|reject|edit)", "approve"),
 )
