@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-llm chaos fuzz measured check format acceptance bench real-data evaluation transcripts lock clean
+.PHONY: help demo test test-llm chaos fuzz measured check format acceptance bench real-data evaluation transcripts screenshots lock clean
 .DEFAULT_GOAL := help
 
 help: ## show the targets
@@ -82,6 +82,9 @@ evaluation: $(VENV)/.installed-dev ## measure the experts on a folder of real ta
 
 transcripts: $(VENV)/.installed-dev ## write what the READMEs show of a terminal anew
 	$(BIN)/python -m tests.transcripts
+
+screenshots: $(VENV)/.installed-dev ## take every page of the console, in both languages and themes, wide and narrow; needs chromium
+	$(BIN)/python -m tests.web.screenshots screenshots
 
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-header --no-annotate --no-emit-index-url --no-emit-find-links --upgrade

@@ -2,9 +2,11 @@
 
 What frameworks call, and what the documents promise, is listed in `pyproject.toml` (`[tool.vulture]`). Fields of a
 class are left out: rows, requests and answers are shapes, read by whoever is given them. What an expert's rules
-measure is used by their table, as are the functions of commands that stand in no group.
+measure is used by their table, as are the functions of commands that stand in no group; what a page shows, by its
+template.
 """
 
+import re
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -30,9 +32,15 @@ def measured() -> Iterator[str]:
         yield from (rule[name] for rule in rules_of for name in ("measure", "of", "less") if name in rule)
 
 
+def shown() -> Iterator[str]:
+    """What templates read of what they are given."""
+    for template in Path("src").rglob("templates/*.html"):
+        yield from re.findall(r"\.(\w+)", template.read_text(encoding="utf-8"))
+
+
 def main() -> int:
     config = make_config(["src"])
-    ignored = [*config["ignore_names"], *measured(), *COMMANDS]
+    ignored = [*config["ignore_names"], *measured(), *shown(), *COMMANDS]
     vulture = Vulture(ignore_names=ignored, ignore_decorators=config["ignore_decorators"])
     vulture.scavenge(config["paths"])
     found = vulture.get_unused_code(min_confidence=config["min_confidence"])

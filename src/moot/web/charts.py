@@ -55,6 +55,7 @@ def line_chart(
     values: Sequence[float],
     *,
     label: str,
+    width: float = WIDTH,
     height: float = 120.0,
     area: bool = False,
     marks: Sequence[float] = (),
@@ -63,41 +64,30 @@ def line_chart(
     if len(values) < 2:
         return Markup("")
     low, high = min([*values, *marks]), max([*values, *marks])
-    across, up = _scale(0, len(values) - 1, EDGE, WIDTH - EDGE), _scale(low, high, height - EDGE, EDGE)
+    across, up = _scale(0, len(values) - 1, EDGE, width - EDGE), _scale(low, high, height - EDGE, EDGE)
     points = [(across(at), up(value)) for at, value in enumerate(values)]
     path = "M" + " L".join(f"{x:.1f},{y:.1f}" for x, y in points)
     drawn = [
-        tag("line", class_="mark", x1=EDGE, x2=WIDTH - EDGE, y1=up(level), y2=up(level)) for level in marks
+        tag("line", class_="mark", x1=EDGE, x2=width - EDGE, y1=up(level), y2=up(level)) for level in marks
     ]
     if area:
         closed = f"{path} L{points[-1][0]:.1f},{height:.1f} L{points[0][0]:.1f},{height:.1f} Z"
         drawn.append(tag("path", class_="area", d=closed))
     kind = "up" if values[-1] > values[0] else "down" if values[-1] < values[0] else ""
-    return _svg([*drawn, tag("path", class_=f"line {kind}", d=path)], label, height)
+    return _svg([*drawn, tag("path", class_=f"line {kind}", d=path)], label, height, width)
 
 
 def bar_chart(bars: Sequence[Bar], *, label: str, row: float = 26.0) -> Markup:
     """Horizontal, from a common zero: to the right what is for, to the left what is against."""
     if not bars:
         return Markup("")
-    low, high = min(0.0, *(bar.value for bar in bars)), max(0.0, *(bar.value for bar in bars))
-    across = _scale(low, high, WIDTH * 0.36, WIDTH - 60)
-    drawn = [tag("line", class_="axis", x1=across(0), x2=across(0), y1=0.0, y2=row * len(bars))]
-    for at, bar in enumerate(bars):
+    values = [bar.value for bar in bars]
+    across = _scale(min(0.0, *values), max(0.0, *values), WIDTH * 0.36, WIDTH - 60)
+    drawn = [_upright("axis", across(0), 0.0, row * len(bars))]
+    for bar, top in zip(bars, _tops(bars, row), strict=True):
         start, end = sorted((across(0), across(bar.value)))
-        drawn += _row(bar.label, at, row)
-        drawn.append(
-            tag(
-                "rect",
-                class_=f"bar {bar.kind}",
-                x=start,
-                y=at * row + 6,
-                width=max(end - start, 1.0),
-                height=row - 12,
-                rx=2,
-            )
-        )
-        drawn.append(tag("text", f"{bar.value:,.2f}", class_="figure", x=end + 6, y=at * row + row / 2))
+        drawn += [_label(bar.label, top, row), _box(f"bar {bar.kind}", start, end, top + 6, row - 12)]
+        drawn.append(_figure(f"{bar.value:,.2f}", end + 6, top + row / 2))
     return _svg(drawn, label, row * len(bars))
 
 
@@ -108,21 +98,10 @@ def gantt_chart(spans: Sequence[Span], *, label: str, row: float = 26.0) -> Mark
     first, last = min(span.start for span in spans), max(span.end for span in spans)
     across = _scale(0.0, (last - first).total_seconds(), WIDTH * 0.3, WIDTH - 70)
     drawn: list[Markup] = []
-    for at, span in enumerate(spans):
-        start, end = across((span.start - first).total_seconds()), across((span.end - first).total_seconds())
-        drawn += _row(span.label, at, row)
-        drawn.append(
-            tag(
-                "rect",
-                class_=f"span {span.kind}",
-                x=start,
-                y=at * row + 5,
-                width=max(end - start, 2.0),
-                height=row - 10,
-                rx=3,
-            )
-        )
-        drawn.append(tag("text", span.note, class_="figure", x=max(end, start + 2) + 6, y=at * row + row / 2))
+    for span, top in zip(spans, _tops(spans, row), strict=True):
+        start, end = (across((at - first).total_seconds()) for at in (span.start, span.end))
+        drawn += [_label(span.label, top, row), _box(f"span {span.kind}", start, end, top + 5, row - 10)]
+        drawn.append(_figure(span.note, max(end, start + 2) + 6, top + row / 2))
     return _svg(drawn, label, row * len(spans))
 
 
@@ -132,56 +111,41 @@ def football_field(
     """Ranges under each other on one scale, and the price across all of them."""
     if not ranges:
         return Markup("")
-    ends = [end for one in ranges for end in (one.low, one.high)] + ([price] if price is not None else [])
+    ends = [end for one in ranges for end in (one.low, one.high)] + ([] if price is None else [price])
     across, tall = _scale(min(ends), max(ends), WIDTH * 0.34, WIDTH - 64), row * len(ranges)
     drawn: list[Markup] = []
-    for at, one in enumerate(ranges):
-        y, middle = at * row, one.middle
-        drawn += _row(one.label, at, row)
-        drawn.append(
-            tag(
-                "rect",
-                class_=f"range {one.kind}",
-                x=across(one.low),
-                y=y + 9,
-                width=max(across(one.high) - across(one.low), 2.0),
-                height=row - 18,
-                rx=2,
-            )
-        )
+    for one, top in zip(ranges, _tops(ranges, row), strict=True):
+        low, high, half = across(one.low), across(one.high), top + row / 2
+        drawn += [_label(one.label, top, row), _box(f"range {one.kind}", low, high, top + 9, row - 18)]
+        drawn.append(_figure(f"{one.high:,.2f}", high + 5, half))
         if one.low < one.high:
-            drawn.append(
-                tag(
-                    "text",
-                    f"{one.low:,.2f}",
-                    class_="figure",
-                    text_anchor="end",
-                    x=across(one.low) - 5,
-                    y=y + row / 2,
-                )
-            )
-        drawn.append(tag("text", f"{one.high:,.2f}", class_="figure", x=across(one.high) + 5, y=y + row / 2))
-        if middle is not None:
-            drawn.append(
-                tag("line", class_="middle", x1=across(middle), x2=across(middle), y1=y + 7, y2=y + row - 7)
-            )
+            drawn.append(_figure(f"{one.low:,.2f}", low - 5, half, "end"))
+        if one.middle is not None:
+            drawn.append(_upright("middle", across(one.middle), top + 7, top + row - 7))
     if price is not None:
-        drawn.append(tag("line", class_="price", x1=across(price), x2=across(price), y1=0.0, y2=tall))
-        drawn.append(
-            tag(
-                "text",
-                f"{price:,.2f}",
-                class_="figure price",
-                text_anchor="middle",
-                x=across(price),
-                y=tall + 10,
-            )
-        )
+        drawn.append(_upright("price", across(price), 0.0, tall))
+        drawn.append(_figure(f"{price:,.2f}", across(price), tall + 10, "middle"))
     return _svg(drawn, label, tall + 18)
 
 
-def _row(text: str, at: int, row: float) -> list[Markup]:
-    return [tag("text", text, class_="label", x=0.0, y=at * row + row / 2)]
+def _tops(rows: Sequence[object], row: float) -> list[float]:
+    return [at * row for at in range(len(rows))]
+
+
+def _label(text: str, top: float, row: float) -> Markup:
+    return tag("text", text, class_="label", x=0.0, y=top + row / 2)
+
+
+def _figure(text: str, x: float, y: float, anchor: str = "start") -> Markup:
+    return tag("text", text, class_="figure", text_anchor=anchor, x=x, y=y)
+
+
+def _box(kind: str, start: float, end: float, top: float, tall: float) -> Markup:
+    return tag("rect", class_=kind, x=start, y=top, width=max(end - start, 2.0), height=tall, rx=2)
+
+
+def _upright(kind: str, x: float, top: float, bottom: float) -> Markup:
+    return tag("line", class_=kind, x1=x, x2=x, y1=top, y2=bottom)
 
 
 class _Scale(NamedTuple):
@@ -199,9 +163,9 @@ def _scale(low: float, high: float, start: float, end: float) -> _Scale:
     return _Scale(low, high, start, end)
 
 
-def _svg(drawn: Iterable[Markup], label: str, height: float) -> Markup:
+def _svg(drawn: Iterable[Markup], label: str, height: float, width: float = WIDTH) -> Markup:
     body = tag("title", label) + Markup("").join(drawn)
-    return tag("svg", body, class_="chart", viewBox=f"0 0 {WIDTH:.0f} {height:.0f}", role="img")
+    return tag("svg", body, class_="chart", viewBox=f"0 0 {width:.0f} {height:.0f}", role="img")
 
 
 CHARTS = {

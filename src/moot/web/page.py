@@ -61,15 +61,16 @@ def environment(locale: Locale) -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= filters(locale) | {"zip_texts": partial(_zip_texts, locale)}
-    made.globals |= {
-        "say": lambda key, **values: SAY(key, **values).in_locale(locale),
-        "known": lambda key: key in SAY.texts(locale),
-        "locale": locale,
-        "asset": lambda name: f"/static/{name}?v={__version__}",
-        "market_of": market_of,
-        "tone_of": tone_of,
-        **CHARTS,
-    }
+    texts = SAY.texts(locale)
+    made.globals.update(
+        CHARTS,
+        say=lambda key, **values: SAY(key, **values).in_locale(locale),
+        known=texts.__contains__,
+        locale=locale,
+        asset=lambda name: f"/static/{name}?v={__version__}",
+        market_of=market_of,
+        tone_of=tone_of,
+    )
     return made
 
 

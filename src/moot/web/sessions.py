@@ -1,5 +1,6 @@
 """Sessions: the list of them, and one as it runs, node by node."""
 
+import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import suppress
@@ -12,6 +13,7 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from moot.modules.coordinator.application.dtos.research_dtos import ResearchResult, view_of
 from moot.modules.coordinator.application.session_history import (
     NodeProgress,
+    ResearchSession,
     SessionDetail,
     SessionPage,
     SessionQuery,
@@ -44,9 +46,12 @@ async def list_sessions(page: Reader) -> Response:
         found = await page.desk.coordinator.session_history().sessions(wanted)
     except InvalidInput as e:
         flaws = Flaws.of(e, page)
+    names = await name_shares(page, found.items)
     choices = {"statuses": get_args(SessionStatus), "actions": get_args(VerdictAction)}
     status = 400 if flaws.message else 200
-    return page.render("sessions.html", status=status, asked=asked, found=found, flaws=flaws, **choices)
+    return page.render(
+        "sessions.html", status=status, asked=asked, found=found, names=names, flaws=flaws, **choices
+    )
 
 
 def _with_numbers(asked: Mapping[str, str]) -> dict[str, Any]:
@@ -97,6 +102,15 @@ async def find_company(page: Page, symbol: str) -> Company | None:
     with suppress(AppError):
         return await page.desk.market_data.directory().listed(Symbol.parse(symbol))
     return None
+
+
+async def name_shares(page: Page, sessions: Iterable[ResearchSession]) -> dict[str, str]:
+    """What the companies of these sessions are called in the reader's language; empty where nobody knows."""
+    symbols = list(dict.fromkeys(session.symbol for session in sessions))
+    companies = await asyncio.gather(*(find_company(page, symbol) for symbol in symbols))
+    chinese = page.locale == "zh-CN"
+    names = ((one.name if chinese else one.name_en or one.name) if one else "" for one in companies)
+    return dict(zip(symbols, names, strict=True))
 
 
 @dataclass(frozen=True)

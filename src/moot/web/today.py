@@ -20,6 +20,7 @@ from moot.shared.domain.facts import Company, DailyBar
 from moot.shared.domain.symbol import Market, Symbol
 from moot.shared.presentation.caller import wants_page
 from moot.web.page import Flaws, Form, Page, Reader
+from moot.web.sessions import name_shares
 
 
 class ForPeople(APIRoute):
@@ -50,6 +51,8 @@ class Line:
     news: int = 0
     """Headlines since."""
     next_dates: Sequence[dict[str, Any]] = ()
+    locale: str = ""
+    """The language in which those are told."""
 
     @property
     def turned(self) -> bool:
@@ -93,6 +96,7 @@ async def _show(page: Page, flaws: Flaws | None = None, given: str = "") -> Resp
         lines=lines,
         more=len(watched) - len(lines),
         running=running,
+        names=await name_shares(page, [*running, *recent]),
         recent=[session for session in recent if session.ended][:MOST_SHOWN],
         waiting=await _waiting(page),
         companies=await _demo_companies(page) if new_here else [],
@@ -118,17 +122,16 @@ async def _waiting(page: Page) -> list[Escalation]:
 
 async def _line(page: Page, watched: Watched) -> Line:
     """Whatever cannot be had is left out: the list is there without it."""
-    prices: dict[str, Any] = {}
-    dates: Sequence[dict[str, Any]] = ()
+    told: dict[str, Any] = {}
     with suppress(AppError):
-        prices = await _prices(page, watched)
+        told |= await _prices(page, watched)
     if watched.last is not None:
+        history = page.desk.coordinator.session_history()
         with suppress(AppError):
-            result = await page.desk.coordinator.session_history().result(
-                watched.last.session_id, page.workspace
-            )
-            dates = result.verdict.get("next_dates", []) if result.verdict else []
-    return Line(watched, next_dates=dates, **prices)
+            result = await history.result(watched.last.session_id, page.workspace)
+            told["locale"] = result.locale
+            told["next_dates"] = result.verdict.get("next_dates", []) if result.verdict else []
+    return Line(watched, **told)
 
 
 async def _prices(page: Page, watched: Watched) -> dict[str, Any]:

@@ -78,7 +78,7 @@ def find_scope(method: str, path: str) -> KeyScope:
 
 async def _admit(request: Request) -> None:
     path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
-    if request.method not in READING and not is_api(path):
+    if request.method in SENDING and not is_api(path):
         _refuse_forgery(request)
     if is_open(path) and not (path == "/" and wants_page(request)):
         return

@@ -2,6 +2,7 @@
 missing is named.
 """
 
+import re
 import sys
 from contextlib import redirect_stdout
 from typing import Any
@@ -14,11 +15,19 @@ from moot.shared.domain.errors import Unavailable
 PAPER = """@page { size: A4; margin: 18mm 16mm;
   @bottom-center { content: counter(page) " / " counter(pages); font-size: 8pt; } }"""
 
+DRAWING = re.compile(r"<svg [^>]*>")
+INK = """<style>text { font-size: 11px; fill: #667079; } .end { text-anchor: end; } .rail { fill: #d9dee3; }
+  .pro { fill: #1a7f4b; } .con { fill: #c0392b; } .mid { fill: #9aa3ab; } .area { fill: #2457a6; opacity: 0.1; }
+  .line { fill: none; stroke: #2457a6; stroke-width: 1.5; }
+  .level { stroke: #667079; stroke-dasharray: 4 4; }</style>"""
+"""A drawing on paper sees no style but its own. Only ours are any: what others wrote is text."""
+
 
 def render_pdf(result: ResearchResult, style: Style = "full") -> bytes:
     """Raises `Unavailable` where something is missing. Nothing is loaded: the page holds all that it shows."""
     printer = _load_printer()
-    page = printer.HTML(string=render_page(result, style), url_fetcher=_fetch_nothing)
+    drawn = DRAWING.sub(lambda found: found[0] + INK, render_page(result, style))
+    page = printer.HTML(string=drawn, url_fetcher=_fetch_nothing)
     document = page.render(stylesheets=[printer.CSS(string=PAPER)])
     written: bytes = document.write_pdf()
     if unknown := {sign for font in document.fonts.values() for sign in font.missing if _is_wide(sign)}:
