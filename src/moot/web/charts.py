@@ -41,14 +41,12 @@ class Range(NamedTuple):
 
 def tag(name: str, /, body: str = "", **attributes: object) -> Markup:
     """One element; what is put in is escaped, unless it is markup. `class_` is class."""
-    told = Markup("").join(
-        Markup(' {}="{}"').format(
-            key.rstrip("_").replace("_", "-"), f"{value:.2f}" if isinstance(value, float) else value
-        )
+    told = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{f"{value:.2f}" if isinstance(value, float) else escape(value)}"'
         for key, value in attributes.items()
         if value is not None
     )
-    return Markup("<{0}{1}>{2}</{0}>").format(Markup(name), told, escape(body))  # noqa: S704  # names are ours
+    return Markup(f"<{name}{told}>{escape(body)}</{name}>")  # noqa: S704  # names are ours
 
 
 def line_chart(

@@ -188,7 +188,7 @@ def argument_map(argument: ArgumentGraph, topics: Sequence[Topic], motion: str, 
             "text", f"{argument.motion:.2f}", class_="sum", x=MOTION + 47, y=middle + 11, text_anchor="middle"
         )
     )
-    return _frame(drawn, label, max(tall, 70.0))
+    return _frame(drawn, label, max(tall, 70.0), role="group")
 
 
 def _claim(claim: tuple[str, str, str, float, bool], y: float) -> list[Markup]:
@@ -226,6 +226,9 @@ def _fit(text: str, room: float, sign_room: float = SIGN) -> str:
     return kept
 
 
-def _frame(drawn: Iterable[Markup], label: str, height: float, width: float = WIDE) -> Markup:
+def _frame(
+    drawn: Iterable[Markup], label: str, height: float, width: float = WIDE, role: str = "img"
+) -> Markup:
+    """What can be followed inside a drawing is not an image to whoever hears it."""
     body = tag("title", label) + Markup("").join(drawn)
-    return tag("svg", body, class_="chart drawing", viewBox=f"0 0 {width:.0f} {height:.0f}", role="img")
+    return tag("svg", body, class_="chart drawing", viewBox=f"0 0 {width:.0f} {height:.0f}", role=role)
