@@ -188,7 +188,10 @@ async def test_what_the_rules_changed_stands_beside_the_verdict(desk):
         "condition": "payload.position_percent > 0.01",
         "action": "suggest",
         "corrector": {"kind": "clamp", "path": "payload.position_percent", "at_most": 0.01},
-        "enabled": True,
+        "examples": [
+            {"violates": True, "payload": {"position_percent": 0.1}},
+            {"violates": False, "payload": {"position_percent": 0.0}},
+        ],
     }
     answer = await desk.post("/api/v1/coordinator/rules", json=rule)
     assert answer.status_code == 201, answer.text
