@@ -264,6 +264,7 @@ class TestTables:
     @pytest.mark.accepts("A2-22", "A2-23", "A2-24", "A2-25")
     def test_indexes(self, schema: Schema) -> None:
         assert schema.indexes == {
+            "ix_console_logins_expires_at": ("console_logins", ["expires_at"]),
             "ix_notify_outbox_status_due_at": ("notify_outbox", ["status", "due_at"]),
             "ix_notify_outbox_workspace_id_destination_id_status": (
                 "notify_outbox",

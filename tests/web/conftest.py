@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 from fastapi import FastAPI
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, Page, expect, sync_playwright
 
 from tests.access.desk import open_app
 from tests.entry.serving import free_port
@@ -22,6 +22,7 @@ from tests.fakes.clock import FixedClock, TickingClock
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 IN_TIME_MS = 60_000
+expect.set_options(timeout=IN_TIME_MS)
 AXE = Path(__file__).parent / "axe" / "axe.min.js"
 
 

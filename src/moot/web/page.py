@@ -1,11 +1,13 @@
 """The one way to make a page: what it knows of its reader, the template it is rendered with, how it is sent."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 from urllib.parse import parse_qsl, quote, urlencode
 
 from fastapi import Depends, Request
@@ -14,8 +16,6 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.datastructures import ImmutableMultiDict
 
-from moot import __version__
-from moot.desk import Moot
 from moot.shared.domain.datasets import DATASET_TEXTS
 from moot.shared.domain.errors import AppError, InvalidInput
 from moot.shared.domain.experts import EXPERT_TEXTS
@@ -25,6 +25,18 @@ from moot.shared.domain.symbol import SPELLINGS, Market
 from moot.shared.presentation.caller import caller_of, reader_of, workspace_of
 from moot.web.charts import CHARTS
 from moot.web.formats import filters
+
+if TYPE_CHECKING:
+    from moot.modules.access.application import AccessService
+    from moot.modules.coordinator.container import CoordinatorContainer
+    from moot.modules.evaluation.container import EvaluationContainer
+    from moot.modules.governance.container import GovernanceContainer
+    from moot.modules.intake.container import IntakeContainer
+    from moot.modules.jobs.container import JobsContainer
+    from moot.modules.llm_platform.container import LLMPlatformContainer
+    from moot.modules.market_data.container import MarketDataContainer
+    from moot.shared.domain.clock import Clock
+    from moot.shared.infrastructure.settings import Settings
 
 HERE = Path(__file__).parent
 TEXTS = HERE / "texts"
@@ -67,7 +79,6 @@ def environment(locale: Locale) -> Environment:
         say=lambda key, **values: SAY(key, **values).in_locale(locale),
         known=texts.__contains__,
         locale=locale,
-        asset=lambda name: f"/static/{name}?v={__version__}",
         market_of=market_of,
         tone_of=tone_of,
     )
@@ -96,6 +107,24 @@ def tone_of(value: float | None) -> str:
     return "" if not value else "up" if value > 0 else "down"
 
 
+class Services(Protocol):
+    """The desk, as pages see it."""
+
+    access: AccessService
+    coordinator: CoordinatorContainer
+    evaluation: EvaluationContainer
+    governance: GovernanceContainer
+    intake: IntakeContainer
+    jobs: JobsContainer
+    llm_platform: LLMPlatformContainer
+    market_data: MarketDataContainer
+    settings: Settings
+    clock: Clock
+
+    def work(self) -> None:
+        """Take what is begun from the queue, unless others are to."""
+
+
 @dataclass(frozen=True)
 class Page:
     """What a page knows of its reader."""
@@ -103,8 +132,8 @@ class Page:
     request: Request
 
     @property
-    def desk(self) -> Moot:
-        found: Moot = self.request.app.state.desk
+    def desk(self) -> Services:
+        found: Services = self.request.app.state.desk
         return found
 
     @property
@@ -173,6 +202,10 @@ class Page:
         query = dict(self.request.query_params) | changes
         return f"{self.path}?{urlencode({name: value for name, value in query.items() if value is not None})}"
 
+    def asset(self, name: str) -> str:
+        """By the version, so that no browser keeps the file of another."""
+        return f"/static/{name}?v={self.request.app.version}"
+
     def write(self, template: str, /, **given: Any) -> str:
         """A part of a page, as text."""
         return environment(self.locale).get_template(template).render(page=self, **given)
@@ -215,10 +248,11 @@ class Flaws:
     fields: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, error: AppError, page: Page) -> "Flaws":
+    def of(cls, error: AppError, page: Page) -> Flaws:
         """An error names its field itself, or has a list of what is wrong with each."""
         found = error.details.get("errors") or [{"field": error.details.get("field", "")}]
-        return cls(page.tell(error), frozenset(problem["field"].partition(".")[0] for problem in found))
+        named = [problem["field"] for problem in found]
+        return cls(page.tell(error), frozenset([*named, *(name.partition(".")[0] for name in named)]))
 
 
 NO_FLAWS = Flaws()
@@ -227,8 +261,8 @@ NO_FLAWS = Flaws()
 def show_error(request: Request, error: AppError, status: int) -> Response:
     """An error as a page; whoever is not known yet is asked for their key first."""
     page = Page(request)
-    if status == 401 and request.method == "GET":
-        return page.go(f"/login?next={quote(page.address)}")
+    if status == 401:
+        return page.go(f"/login?next={quote(page.address if request.method == 'GET' else '/')}")
     key = f"error.{status}"
     title = page.say(key if key in SAY.texts(page.locale) else f"error.{'input' if status < 500 else '500'}")
     template = "flaw.html" if "hx-request" in request.headers else "error.html"

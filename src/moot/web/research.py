@@ -17,6 +17,8 @@ STARTED_BY = "console"
 HORIZONS = (5, 20, 60)
 ROUNDS = (1, 2, 3)
 MOST_SUGGESTED = 8
+HOLDER = "holder."
+"""How the names of fields begin that tell for whom it is, as they are called when one is refused."""
 ANSWERED = (InvalidInput, Conflict, TooManyRequests, Unavailable)
 """What a person can do something about is told beside the form."""
 
@@ -85,10 +87,11 @@ def _read(form: ImmutableMultiDict[str, str], page: Page) -> dict[str, Any]:
     body |= {name: _figure(form[name]) for name in ("rounds", "horizon", "max_cost") if name in form}
     if "skip_debate" in form:
         body["skip_debate"] = True
-    holder = {name: form[f"holder_{name}"] for name in ("horizon", "risk") if f"holder_{name}" in form}
     if "holding" in form:
-        cost = {"cost": _figure(form["holder_cost"])} if "holder_cost" in form else {}
-        body["holder"] = {"holding": True, **cost, **holder}
+        told = {name.removeprefix(HOLDER): form[name] for name in form if name.startswith(HOLDER)}
+        body["holder"] = {"holding": True, **told} | (
+            {"cost": _figure(told["cost"])} if "cost" in told else {}
+        )
     return body
 
 
