@@ -187,6 +187,7 @@ async def test_what_the_rules_changed_stands_beside_the_verdict(desk):
         "category": "behavior",
         "condition": "payload.position_percent > 0.01",
         "action": "suggest",
+        "decision_types": ["verdict"],
         "corrector": {"kind": "clamp", "path": "payload.position_percent", "at_most": 0.01},
         "examples": [
             {"violates": True, "payload": {"position_percent": 0.1}},
