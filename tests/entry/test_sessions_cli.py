@@ -91,7 +91,7 @@ async def test_a_session_is_shown_with_its_nodes_verdict_and_usage(moot):
     full = (await moot("sessions", "report", answer["session_id"])).stdout
     assert full.startswith(brief)
     assert "## On the record" in full
-    assert "<svg" in (await moot("sessions", "report", answer["session_id"], "--html")).stdout
+    assert "<svg" in (await moot("report", answer["session_id"], "--format", "html")).stdout
 
     as_json = json.loads((await moot("sessions", "show", answer["session_id"], "--json")).stdout)
     assert UUID(as_json["id"]) == UUID(answer["session_id"])

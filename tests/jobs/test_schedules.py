@@ -29,7 +29,7 @@ from moot.modules.jobs.infrastructure.notify_store import SqlNotifications
 from moot.modules.jobs.infrastructure.schedule_store import SqlSchedules
 from moot.modules.llm_platform.infrastructure.config_repository import Cipher
 from moot.modules.market_data.application.sync import PUBLISHED_AT_HOUR
-from moot.modules.market_data.infrastructure.calendars import trading_calendar
+from moot.modules.market_data.domain.trading_rules import trading_calendar
 from moot.shared.domain.errors import AppError, Conflict, InvalidInput, NotFound, Unavailable
 from moot.shared.domain.leases import LeaseHolder
 from moot.shared.domain.symbol import Market

@@ -16,6 +16,10 @@ PAGES = {
     "research": "/research",
     "sessions": "/sessions",
     "session": "/sessions/{session}",
+    "report": "/sessions/{session}/report",
+    "what-if": "/sessions/{what_if}/report",
+    "record": "/sessions/{session}/record",
+    "compare": "/compare?s={session}&s=900002.DEMO",
     "ask": "/ask",
     "batches": "/batches",
     "schedules": "/schedules",
@@ -41,7 +45,10 @@ def prepare(address: str) -> dict[str, str]:
         asked = [{"symbol": symbol, "experts": list(ExpertType)} for symbol in WATCHED[:2]]
         done = [api.post("/coordinator/research", json=body).json() for body in asked]
         api.post("/watchlists", json={"symbols": WATCHED}).raise_for_status()
-    return {"session": done[0]["session_id"]}
+        first = done[0]["session_id"]
+        moves = {"moves": [{"move": "strike", "claim": "technical.crowding"}]}
+        contested = api.post(f"/coordinator/research/sessions/{first}/contest", json=moves).json()
+    return {"session": first, "what_if": contested["after"]["session_id"]}
 
 
 def main(folder: Path) -> None:

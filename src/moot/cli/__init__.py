@@ -26,6 +26,7 @@ COMMANDS = {
     "research": "research",
     "expert": "research",
     "contest": "contest",
+    "report": "sessions",
     "ask": "ask",
     "decide": "decide",
     "evaluate": "evaluate",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich import filesize
@@ -162,8 +162,7 @@ def export(
     force: Annotated[bool, option("session_files.help.force", "--force")] = False,
 ) -> None:
     with command() as settings:
-        if pack.exists() and not force:
-            raise InvalidInput(SAY("session_files.exists", path=pack))
+        _refuse_existing(pack, force=force)
 
         async def work(desk: Moot) -> SessionPack:
             about = (await find_session(desk, session_id), DEFAULT_WORKSPACE, environment_locale())
@@ -242,12 +241,34 @@ def prune(
 def report(
     session_id: SessionId,
     style: Annotated[Style, option("sessions.help.style")] = "full",
-    html: Annotated[bool, option("sessions.help.html", "--html")] = False,
+    kind: Annotated[Literal["md", "html", "pdf"], option("sessions.help.format", "--format")] = "md",
+    output: Annotated[Path | None, option("sessions.help.output", "-o", "--output", metavar="FILE")] = None,
+    force: Annotated[bool, option("session_files.help.force", "--force")] = False,
 ) -> None:
-    async def work(desk: Moot) -> ResearchResult:
-        return await desk.result((await _session(desk, session_id)).id)
+    """As `moot report` it is the same."""
+    with command() as settings:
+        if output is None and kind == "pdf":
+            raise InvalidInput(SAY("session_files.needs_file"))
+        if output is not None:
+            _refuse_existing(output, force=force)
 
-    typer.echo((render_page if html else render_report)(on_desk(work), style), nl=False)
+        async def work(desk: Moot) -> ResearchResult:
+            return await desk.result((await _session(desk, session_id)).id)
+
+        written = _render(at_desk(settings, work), style, kind)
+        if output is None:
+            typer.echo(written, nl=False)
+        else:
+            _write(output, written)
+            tell("session_files.written", err=True, path=output)
+
+
+def _render(result: ResearchResult, style: Style, kind: str) -> str | bytes:
+    if kind == "pdf":
+        from moot.modules.coordinator.application.report_pdf import render_pdf
+
+        return render_pdf(result, style)
+    return (render_page if kind == "html" else render_report)(result, style)
 
 
 @sessions.command("replay", help=say("replay.help"))
@@ -286,7 +307,12 @@ def _run_again(
     run_and_show(settings, asked, run, as_json=as_json)
 
 
-def _write(path: Path, data: bytes) -> None:
+def _refuse_existing(path: Path, *, force: bool) -> None:
+    if path.exists() and not force:
+        raise InvalidInput(SAY("session_files.exists", path=path))
+
+
+def _write(path: Path, data: bytes | str) -> None:
     """Whole or not at all, and for nobody else to read: who may is for its owner to say."""
     try:
         write_private(path, data)

@@ -41,14 +41,12 @@ class Range(NamedTuple):
 
 def tag(name: str, /, body: str = "", **attributes: object) -> Markup:
     """One element; what is put in is escaped, unless it is markup. `class_` is class."""
-    told = Markup("").join(
-        Markup(' {}="{}"').format(
-            key.rstrip("_").replace("_", "-"), f"{value:.2f}" if isinstance(value, float) else value
-        )
+    told = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{f"{value:.2f}" if isinstance(value, float) else escape(value)}"'
         for key, value in attributes.items()
         if value is not None
     )
-    return Markup("<{0}{1}>{2}</{0}>").format(Markup(name), told, escape(body))  # noqa: S704  # names are ours
+    return Markup(f"<{name}{told}>{escape(body)}</{name}>")  # noqa: S704  # names are ours
 
 
 def line_chart(
@@ -117,10 +115,9 @@ def football_field(
     for one, top in zip(ranges, _tops(ranges, row), strict=True):
         low, high, half = across(one.low), across(one.high), top + row / 2
         drawn += [_label(one.label, top, row), _box(f"range {one.kind}", low, high, top + 9, row - 18)]
-        drawn += [
-            _figure(f"{one.low:,.2f}", low - 5, half, "end"),
-            _figure(f"{one.high:,.2f}", high + 5, half),
-        ]
+        drawn.append(_figure(f"{one.high:,.2f}", high + 5, half))
+        if one.low < one.high:
+            drawn.append(_figure(f"{one.low:,.2f}", low - 5, half, "end"))
         if one.middle is not None:
             drawn.append(_upright("middle", across(one.middle), top + 7, top + row - 7))
     if price is not None:

@@ -13,11 +13,13 @@ from urllib.parse import parse_qsl, quote, urlencode
 from fastapi import Depends, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 from starlette.datastructures import ImmutableMultiDict
 
 from moot.shared.domain.datasets import DATASET_TEXTS
 from moot.shared.domain.errors import AppError, InvalidInput
 from moot.shared.domain.experts import EXPERT_TEXTS
+from moot.shared.domain.markdown import drop_unseen
 from moot.shared.domain.messages import LOCALES, Catalogue, Locale
 from moot.shared.domain.symbol import SPELLINGS, Market
 from moot.shared.presentation.caller import caller_of, reader_of, workspace_of
@@ -66,6 +68,7 @@ def environment(locale: Locale) -> Environment:
         loader=FileSystemLoader(HERE / "templates"),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=tidy,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -80,6 +83,12 @@ def environment(locale: Locale) -> Environment:
         tone_of=tone_of,
     )
     return made
+
+
+def tidy(value: Any) -> Any:
+    """Words of others without the signs that a reader does not see and a page obeys."""
+    plain = isinstance(value, str) and not isinstance(value, Markup)
+    return drop_unseen(value) if plain and not value.isprintable() else value
 
 
 def _zip_texts(locale: Locale, names: Iterable[str], table: str) -> list[tuple[str, str]]:

@@ -45,7 +45,7 @@ NEEDS: tuple[tuple[frozenset[str], str, KeyScope], ...] = (
     (SENDING, r"/api/v1/batches(/[^/]+/(pause|resume|cancel))?", "research"),
     (frozenset({"POST", "DELETE"}), r"/api/v1/schedules(/[^/]+(/(pause|resume|run))?)?", "research"),
     (SENDING, r"/api/v1/coordinator/(decisions|rules/generate|rulesets/(check|[^/]+/simulate))", "research"),
-    (SENDING, r"/research|/sessions/[^/]+/(retry|cancel)|/watch(/remove)?", "research"),
+    (SENDING, r"/research|/sessions/[^/]+/(retry|cancel|contest|replay|pack)|/watch(/remove)?", "research"),
     (SENDING, r"/ask(/[^/]+/(feedback|resume))?", "research"),
     (SENDING, r"/batches(/[^/]+/(pause|resume|cancel))?", "research"),
     (SENDING, r"/schedules(/[^/]+/(pause|resume|run|remove))?", "research"),

@@ -10,11 +10,11 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from moot.modules.coordinator.application.results import from_columns, notices, request_what_if
+from moot.modules.coordinator.application.results import from_columns, notices, past_result, request_what_if
 from moot.modules.coordinator.application.sessions import Sessions
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchResult
 from moot.modules.coordinator.domain.exceptions import NothingToContest
-from moot.modules.coordinator.domain.model.session import VerdictAction, VerdictStatus
+from moot.modules.coordinator.domain.model.session import Past, VerdictAction, VerdictStatus
 from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
 from moot.modules.coordinator.domain.texts import SAY
 from moot.shared.domain.claims import Move
@@ -100,16 +100,31 @@ class ContestService:
         """
         asked = validate(ContestBody, {"moves": list(moves)})
         past = await self._repository.past_session(session_id, workspace)
-        found = {node.node_type: from_columns(node) for node in past.nodes if node.status == "success"}
-        debate = found.get("debate", {})
-        if not debate.get("argument"):
-            raise NothingToContest(session_id)
+        before, debate = _recall(past)
         meant = list(_name_claims(asked.moves, debate["argument"]))
         moved = self._reweigh(debate, meant, past.session.locale)
         request = request_what_if(past, meant, moved).model_copy(update={"requested_by": requested_by})
         result = await self._sessions.answer(request)
-        before = _stand(session_id, debate, found.get("judge"), past.session.verdict_status)
         return _compare(before, debate["argument"], result, meant)
+
+    async def recall(self, session_id: UUID, workspace: str) -> ContestResult:
+        """What a what-if came to, from its record; `NothingToContest` of a session that contests none."""
+        now = await self._repository.past_session(session_id, workspace)
+        parent, moves = now.session.parent_session_id, now.session.contest
+        result = past_result(*now, (), "")
+        if parent is None or not moves or not result.debate_outcome:
+            raise NothingToContest(session_id)
+        before, debate = _recall(await self._repository.past_session(parent, workspace))
+        return _compare(before, debate["argument"], result, moves)
+
+
+def _recall(past: Past) -> tuple[Standing, Mapping[str, Any]]:
+    """Where a session stood that somebody contests, and the debate in it."""
+    found = {node.node_type: from_columns(node) for node in past.nodes if node.status == "success"}
+    debate, session = found.get("debate", {}), past.session
+    if not debate.get("argument"):
+        raise NothingToContest(session.id)
+    return _stand(session.id, debate, found.get("judge"), session.verdict_status), debate
 
 
 def _name_claims(moves: Iterable[Move], argument: Argument) -> Iterator[Move]:
