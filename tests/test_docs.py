@@ -18,6 +18,7 @@ from moot.desk import Moot
 from moot.main import create_app
 from moot.modules.governance.container import RuleBook
 from moot.shared.infrastructure.settings import Settings
+from moot.web.site import PAGES as CONSOLE
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "moot"
@@ -177,6 +178,7 @@ def operations() -> dict[str, set[str]]:
 @every_page
 def test_routes_are_served(page: Path, operations: dict[str, set[str]]) -> None:
     shapes = {re.sub(r"\{\w+\}", "[^/]+", path): methods for path, methods in operations.items()}
+    shapes |= {place.path: {"GET"} for place in CONSOLE if place.path not in shapes}
     for method, path in ROUTE.findall(read(page)):
         served = [methods for shape, methods in shapes.items() if re.fullmatch(shape, path.rstrip("/"))]
         assert served, f"no route {path}"

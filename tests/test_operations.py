@@ -22,7 +22,7 @@ from tests.test_deploy import SERVICES, UNITS, accept
 from tests.test_docs import ROOT, blocks, read, typed
 
 PAGE = ROOT / "docs" / "operations.md"
-HOLDS = "All 2 sessions of the workspace hold, and none is missing.\n"
+HOLDS = "All sessions of the workspace (2) hold, and none is missing.\n"
 
 
 @pytest.fixture

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from moot.modules.governance.container import GovernanceContainer
     from moot.modules.intake.application.intake_service import Conversation
     from moot.modules.intake.container import IntakeContainer
-    from moot.modules.jobs.application.batches import BatchService, BatchView
+    from moot.modules.jobs.application.batches import Batches, BatchView
     from moot.modules.jobs.application.schedules import Schedules
     from moot.modules.jobs.application.watch import Watchlists
     from moot.modules.jobs.application.worker import Worker
@@ -395,7 +395,7 @@ class Moot(Desk):
     def _watchlists(self) -> Watchlists:
         return self.jobs.watchlists()
 
-    def _batches(self) -> BatchService:
+    def _batches(self) -> Batches:
         return self.jobs.batches()
 
     async def _start_batch(self, request: Body) -> BatchView:

@@ -110,7 +110,7 @@ class TestAWorkspace:
         theirs = await recorder.session(workspace="another")
         found = await all_of(desk)
         assert (found.intact, found.sessions, found.broken) == (True, 2, [])
-        assert found.explanation == "All 2 sessions of the workspace hold, and none is missing."
+        assert found.explanation == "All sessions of the workspace (2) hold, and none is missing."
         for session in (ended, running):
             assert (await desk.verify(session.id)).intact
         with pytest.raises(NotFound):
@@ -163,7 +163,7 @@ class TestAWorkspace:
         await other.close()
         found = await all_of(desk)
         assert (found.explanation, found.sessions) == (
-            "All 16 sessions of the workspace hold, and none is missing.",
+            "All sessions of the workspace (16) hold, and none is missing.",
             16,
         )
 

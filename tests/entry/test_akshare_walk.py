@@ -105,5 +105,5 @@ async def test_an_empty_home_leads_to_a_verdict_on_a_real_company(moot, home):
     assert session["verdict"]["action"] in ("BUY", "HOLD", "REDUCE")
     technical = session["expert_results"]["technical_analyst"]["data"]
     assert "[akshare, 2024-06-28]" in technical["input"]
-    assert technical["summary_reasoning"].startswith("贵州茅台 (600519.SH)")  # it has no name in English
+    assert technical["summary_reasoning"].startswith("Guizhou Maotai (600519.SH)")  # as it sounds
     assert {result["status"] for result in session["expert_results"].values()} == {"success"}

@@ -164,7 +164,7 @@ def test_a_file_can_be_imported(moot, home):
         "ts_code,trade_date,open,high,low,close,pre_close,volume,amount,adj_factor\n" + "\n".join(rows)
     )
     seen = moot("data", "import", str(file), home=home)
-    assert "daily bars: 3 rows imported, for 1 symbols (600009.SH)." in seen.stdout, seen.stdout + seen.stderr
+    assert "daily bars: 3 rows imported, for 1 symbol (600009.SH)." in seen.stdout, seen.stdout + seen.stderr
 
 
 def facts(home: Path) -> dict[str, object]:

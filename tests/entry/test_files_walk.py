@@ -223,7 +223,7 @@ async def test_files_alone_lead_to_a_verdict(moot):
         told += seen.stdout
     assert "companies.csv, line 3: the code 'TS0018' is not one of a listed share" in told
     assert told.count("Refused") == 1
-    assert f"daily bars: {len(SESSIONS)} rows imported, for 1 symbols ({CODE})." in told
+    assert f"daily bars: {len(SESSIONS)} rows imported, for 1 symbol ({CODE})." in told
     assert f"Next: {CODE} still has no financial reports." in told
     assert f"Next: moot research {CODE} --as-of 2024-06-28" in told
     assert "index bars" in (await moot(*status)).stdout

@@ -102,7 +102,7 @@ async def decided(home: Path, **changes: object) -> None:
 class TestCheck:
     async def test_a_sound_file_passes_without_a_database(self, moot, bare_home):
         seen = await moot("rules", "check", written(bare_home, CAP))
-        assert (seen.returncode, seen.stdout) == (0, "my.yaml: 1 rules, nothing to complain about.\n")
+        assert (seen.returncode, seen.stdout) == (0, "my.yaml: 1 rule, nothing to complain about.\n")
         assert not (bare_home / "moot.db").exists()
 
     async def test_every_complaint_names_file_and_line(self, moot, home):
@@ -117,7 +117,7 @@ class TestCheck:
             ("wrong.yaml:32", "my.example"),
         ]
         assert "did you mean payload.confidence?" in seen.stdout
-        assert seen.stdout.endswith("wrong.yaml: 5 errors.\nmy.yaml: 1 rules, nothing to complain about.\n")
+        assert seen.stdout.endswith("wrong.yaml: 5 errors.\nmy.yaml: 1 rule, nothing to complain about.\n")
 
     async def test_complaints_are_in_the_readers_language(self, moot, home):
         seen = await moot("rules", "check", written(home, WRONG), LANG="zh_CN.UTF-8")
@@ -219,9 +219,9 @@ class TestRulesInForce:
 
     async def test_a_file_alone_is_in_force_only_when_that_is_said(self, moot, home):
         done = await moot("rules", "activate", "--yes", written(home, CAP), "--profile", "none")
-        assert "\nStored as ruleset 1: 1 rules of my.yaml, 0 that come with Moot.\n" in done.stdout
+        assert "\nStored as ruleset 1: 1 rule of my.yaml, 0 that come with Moot.\n" in done.stdout
         assert re.search(r"(?m)^- risk\.position_cap  Position cap$", done.stdout)
-        assert "1 rules. In force is ruleset 1" in (await moot("rules", "list")).stdout
+        assert "1 rule. In force is ruleset 1" in (await moot("rules", "list")).stdout
 
     async def test_only_a_rule_of_the_system_stands_in_the_place_of_a_shipped_one(self, moot, home):
         replacing = CAP + "    metadata: {replaces: risk.position_cap}\n"
@@ -252,7 +252,7 @@ class TestRulesInForce:
         complaint = "twin.yaml:3: rule my.cap, id: There is a rule my.cap already."
         assert (checked.returncode, complaint in checked.stdout) == (1, True)
         assert (refused.returncode, complaint in refused.stderr) == (1, True)
-        assert checked.stdout.startswith("my.yaml: 1 rules, nothing to complain about.\n")
+        assert checked.stdout.startswith("my.yaml: 1 rule, nothing to complain about.\n")
 
     async def test_a_folder_without_rules_is_refused(self, moot, home):
         (home / "empty").mkdir()

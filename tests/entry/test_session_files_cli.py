@@ -150,7 +150,7 @@ class TestVerify:
         seen = await moot("sessions", "verify")
         assert (seen.returncode, seen.stderr) == (0, "")
         assert seen.stdout.startswith(
-            "All 2 sessions of the workspace hold, and none is missing.\nHead of the"
+            "All sessions of the workspace (2) hold, and none is missing.\nHead of the"
         )
         (head,) = re.findall("[0-9a-f]{64}", seen.stdout)
         assert (await moot("sessions", "verify", "--head", head)).returncode == 0
@@ -180,7 +180,7 @@ class TestPrune:
         seen = await moot("sessions", "prune", "--before", "2026-01-01", "--yes")
         assert (seen.returncode, seen.stderr) == (0, "")
         gone, room = seen.stdout.splitlines()
-        assert gone.startswith("Pruned: the texts of 3 calls in 1 sessions, ")
+        assert gone.startswith("Pruned: the texts of 3 calls in 1 session, ")
         assert re.fullmatch(r"The database took up [\d.]+ [kM]B and now takes up [\d.]+ kB\.", room)
         assert sql(home, "SELECT DISTINCT prompt_text, completion_text FROM llm_call_logs") == [("", None)]
         verified = await moot("sessions", "verify", session)
@@ -195,7 +195,7 @@ class TestPrune:
 
         monkeypatch.setattr("moot.cli.options.somebody_is_there", lambda: True)
         asked = await moot("sessions", "prune", "--before", "2026-01-01", typed="n\n")
-        assert "Drop the prompts, answers and responses of 3 calls, in 1 sessions" in asked.stdout
+        assert "Drop the prompts, answers and responses of 3 calls, in 1 session" in asked.stdout
         assert asked.stdout.endswith("Nothing was pruned.\n")
         assert len(sql(home, "SELECT 1 FROM llm_call_logs WHERE prompt_text = ''")) == 0
         agreed = await moot("sessions", "prune", "--before", "2026-01-01", typed="y\n")

@@ -26,7 +26,6 @@ from moot.modules.coordinator.infrastructure.tables import (
 from moot.modules.llm_platform.application.call_logs import (
     ExternalAPICallLogQueryService,
     LLMCallLogQueryService,
-    Spent,
 )
 from moot.modules.llm_platform.container import CALL_BODIES, CALL_KINDS
 from moot.shared.domain.audit import Chain, Seal, Verification, WorkspaceVerification
@@ -157,16 +156,6 @@ def _old(bodies: Bodies, before: datetime, workspace: str) -> Iterator[ColumnEle
     yield or_(ended, loose & (calls.c.created_at < before))
 
 
-def _tell(spent: Spent | None) -> dict[str, Any]:
-    if spent is None:
-        return {}
-    return {
-        "requests": spent.requests,
-        "tokens": spent.tokens,
-        "cost": None if spent.unpriced else spent.cost,
-    }
-
-
 class SqlSessionRecord(SqlResearchSessionRepository):
     """Sessions with all that was written down while they ran."""
 
@@ -209,7 +198,10 @@ class SqlSessionRecord(SqlResearchSessionRepository):
         spent = await self._llm.add_up([row["id"] for row in rows])
         return [
             SessionOutcome.model_validate(
-                points[row["id"]] | dict(row) | {"failures": codes[row["id"]]} | _tell(spent.get(row["id"]))
+                points[row["id"]]
+                | dict(row)
+                | {"failures": codes[row["id"]]}
+                | (told.tell() if (told := spent.get(row["id"])) else {})
             )
             for row in rows
         ]

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Annotated, Literal, NamedTuple, Protocol, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel
@@ -99,6 +99,14 @@ class Spent(NamedTuple):
     tokens: int = 0
     cost: float = 0.0
     unpriced: int = 0
+
+    def tell(self) -> dict[str, Any]:
+        """Without a cost, where nobody knows all of it."""
+        return {
+            "requests": self.requests,
+            "tokens": self.tokens,
+            "cost": None if self.unpriced else self.cost,
+        }
 
 
 class LLMCallLogQueryService(CallLogQueryService[CallLogItem], Protocol):

@@ -26,10 +26,14 @@ NodeStatus = Literal["success", "failed", "skipped"]
 Called = Literal["models", "others"]
 
 
-class Question(Brief):
-    """A brief on one share."""
+class Subject(BaseModel, frozen=True):
+    """Which share: the first thing that is said."""
 
     symbol: str = Field(examples=["900001.DEMO"])
+
+
+class Question(Brief, Subject):
+    """A brief on one share."""
 
 
 class Asked(Question):
