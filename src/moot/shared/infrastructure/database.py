@@ -54,9 +54,16 @@ SQLITE_PRAGMAS = {
 }
 # A migration may rebuild a table others refer to, and may have to wait for another process that does the same.
 MIGRATION_PRAGMAS = {**SQLITE_PRAGMAS, "foreign_keys": "OFF", "busy_timeout": 60_000}
+# A process that was stopped in the middle of a transaction holds its locks, and nobody could take over from it.
+STOPPED = "15s"
 POOLS: dict[str, dict[str, Any]] = {
     "sqlite": {"pool_size": 4, "max_overflow": 0},
-    "postgresql": {"pool_size": 10, "max_overflow": 10, "pool_pre_ping": True},
+    "postgresql": {
+        "pool_size": 10,
+        "max_overflow": 10,
+        "pool_pre_ping": True,
+        "connect_args": {"server_settings": {"idle_in_transaction_session_timeout": STOPPED}},
+    },
 }
 OPTIONS: dict[str, Any] = {
     # Numbers JSON cannot say (NaN, infinities) become null, at any depth.
@@ -91,6 +98,8 @@ class Database:
         """As clients take it that name their own drivers, with the password."""
         libpq = {asyncpg: name for name, asyncpg in LIBPQ_NAMES.items()}
         query = {libpq.get(name, name): value for name, value in self._url.query.items()}
+        if self._backend == "postgresql":
+            query = {"options": f"-cidle_in_transaction_session_timeout={STOPPED}", **query}
         plain = self._url.set(drivername=self._backend, query=query)
         return plain.render_as_string(hide_password=False)
 
