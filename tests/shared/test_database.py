@@ -11,6 +11,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from psycopg import AsyncConnection
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError, StatementError
 
@@ -206,3 +207,12 @@ def test_using_a_migrated_database_does_not_load_alembic(bare_home: Path) -> Non
     )
     first, second = (subprocess.check_output([sys.executable, "-c", use], text=True) for _ in range(2))
     assert (first, second) == ("True\n", "False\n")
+
+
+async def test_postgres_ends_what_a_stopped_process_left_half_done(postgres_database: Database) -> None:
+    """By every client: its locks would keep others from taking over for as long as it stands still."""
+    asked = "SHOW idle_in_transaction_session_timeout"
+    async with postgres_database.session() as db:
+        assert await db.scalar(text(asked)) == "15s"
+    async with await AsyncConnection.connect(postgres_database.plain_url) as connection:
+        assert await (await connection.execute(asked)).fetchone() == ("15s",)
