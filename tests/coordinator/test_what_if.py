@@ -88,6 +88,8 @@ async def test_it_is_retried_as_what_it_is_with_the_panel_it_had(clock):
     ]
     retried = repository.sessions[next(id_ for id_ in repository.sessions if str(id_) == again.session_id)]
     assert (retried.trigger_source, retried.contest, retried.retry_count) == ("contest", [STRIKE], 1)
+    told = f"这是会话 {found.after.session_id} 的假设推演，不是研究台得出的结论：剔除 technical.rsi。"
+    assert again.notices[0] == told and told not in first.notices
 
 
 def test_what_a_process_that_died_leaves_behind_is_the_same_question(clock):

@@ -102,7 +102,7 @@ def complete(result: ResearchResult, session: ResearchSession, tally: Tally, cur
         "locale": session.locale,
         "audit_gaps": session.audit_gaps + tally.audit_gaps,
         "usage": used,
-        "notices": notices(session.symbol, session.locale),
+        "notices": notices_of(session),
     }
     return result.model_copy(update=known)
 
@@ -123,6 +123,16 @@ def notices(symbol: str, locale: Locale) -> list[str]:
     """What a reader must know whatever the result says."""
     about = [COMMON("synthetic")] if Symbol.parse(symbol).synthetic else []
     return [message.in_locale(locale) for message in (*about, COMMON("not_advice"))]
+
+
+def notices_of(session: ResearchSession) -> list[str]:
+    """And, of a what-if, first that it is one: what it says is not what the desk found."""
+    told = [SAY(f"contest.{move.move}", claim=move.claim, strength=move.strength) for move in session.contest]
+    what_if = [SAY("contest.what_if", session=session.parent_session_id, moves=told)] if told else []
+    return [
+        *(message.in_locale(session.locale) for message in what_if),
+        *notices(session.symbol, session.locale),
+    ]
 
 
 def to_columns(result: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, Field
 
-from moot.modules.coordinator.application.results import notices, past_result
+from moot.modules.coordinator.application.results import notices_of, past_result
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchResult
 from moot.modules.coordinator.domain.model.session import (
     Called,
@@ -146,7 +146,7 @@ class SessionHistory:
             progress=progress_of(session, events),
             retries=[child.id for child in following if child.retry_count],
             what_ifs=[child.id for child in following if not child.retry_count],
-            notices=notices(session.symbol, session.locale),
+            notices=notices_of(session),
         )
 
     async def events(
