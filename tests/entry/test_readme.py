@@ -58,13 +58,14 @@ def test_every_moot_command_shown_works(readme, moot):
         "moot llm",
         "moot ask",
         "moot sessions",
+        "moot report",
         "moot batch",
         "moot contest",
         "moot evaluate",
         "moot rules",
     )  # have tests of their own
     shown = [line for line in lines if not line.startswith(elsewhere) and "--max-cost" not in line]
-    assert len(shown) == 11
+    assert len(shown) == 10
     for line in shown:
         seen = moot(line)
         assert seen.returncode == 0, f"{line}: {seen.stderr}"
