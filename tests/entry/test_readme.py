@@ -67,7 +67,7 @@ def test_every_moot_command_shown_works(readme, moot):
     shown = [line for line in lines if not line.startswith(elsewhere) and "--max-cost" not in line]
     assert len(shown) == 10
     for line in shown:
-        seen = moot(line)
+        seen = moot(shlex.join(shlex.split(line, comments=True)))
         assert seen.returncode == 0, f"{line}: {seen.stderr}"
 
 
