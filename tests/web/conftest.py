@@ -10,6 +10,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -122,10 +123,20 @@ def look(browser: Browser) -> Iterator[Open]:
 
 def find_barriers(page: Page) -> list[str]:
     """What axe-core takes to be serious, or worse. The debugger runs it: the page's own policy stays in force."""
-    page.evaluate(AXE.read_text(encoding="utf-8"))
-    found = page.evaluate("() => axe.run(document, {resultTypes: ['violations']})")
+    try:
+        found = _run_axe(page)
+    except Error as e:  # a page that was streamed asks for itself anew when the stream ends
+        if "navigation" not in str(e):
+            raise
+        page.wait_for_load_state()
+        found = _run_axe(page)
     return [
         f"{one['id']}: {one['help']}: {[node['html'][:160] for node in one['nodes'][:3]]}"
         for one in found["violations"]
         if one["impact"] in {"serious", "critical"}
     ]
+
+
+def _run_axe(page: Page) -> Any:
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    return page.evaluate("() => axe.run(document, {resultTypes: ['violations']})")
