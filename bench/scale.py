@@ -10,24 +10,27 @@ import tempfile
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
 import asyncpg  # type: ignore[import-untyped]
 import numpy as np
-from sqlalchemy import text
-from tests.chaos.crew import count_going_on
+from sqlalchemy import select, text
+from tests.chaos.crew import count_going_on, query
 from tests.chaos.desks import careful_after
 from tests.fakes.llm_server import LLMServer, running_llm_server
 from tests.postgres import Postgres, running_postgres
 
 from moot.desk import Moot
+from moot.modules.coordinator.infrastructure.tables import ResearchSessionRow
 from moot.modules.jobs.infrastructure.engine import POLLING
 from moot.shared.infrastructure.settings import Settings
 
 WORKERS = (1, 2, 4)
 PLACES = 8
-SESSIONS, WARM = 16, 2
+SESSIONS, EACH = 32, 40
+"""How many a point is measured with, and how many more for each worker: all places have to be taken for a while."""
 SETTLES, PROBED = 2, 3
 LATENCY = 0.5
 TURNS = 4
@@ -44,11 +47,13 @@ TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
 
 @dataclass(frozen=True)
 class Session:
-    """What one takes: seconds of CPU in a worker and in PostgreSQL, seconds of waiting for models, and what it leaves
-    in the database; `text` are the characters that models were asked."""
+    """What one takes: seconds of CPU in a worker, in PostgreSQL and `beside` them, in the process that asks and plays
+    the model; seconds of waiting for models; and what it leaves in the database; `text` are the characters that
+    models were asked."""
 
     worker: float
     store: float
+    beside: float
     waits: float
     rows: float
     room: float
@@ -80,9 +85,9 @@ def throughput(customers: int, demands: Sequence[float], servers: Sequence[float
 def predict(session: Session, workers: int, cores: float) -> float:
     """Of workers and PostgreSQL on one machine. A worker has one core at most, as one process of Python has."""
     waits = session.waits + POLLING / 2  # half a look at the queue until a place that is free is taken
-    demands, servers = (session.worker, session.store), (min(workers, cores), cores)
-    free = throughput(workers * PLACES, demands, servers, waits)
-    return min(free, cores / (session.worker + session.store))
+    demands = (session.worker, session.store, session.beside)
+    free = throughput(workers * PLACES, demands, (min(workers, cores), cores, min(1, cores)), waits)
+    return min(free, cores / sum(demands))
 
 
 def _cpu_of(pids: Iterable[int], *, with_children: bool = False) -> float:
@@ -132,7 +137,7 @@ class Site:
                 for _ in range(workers)
             ]
             try:
-                await self._run(desk, WARM * workers)  # until all of them work
+                await self._run(desk, PLACES * workers)  # until all of them have worked
                 return await self._count(desk, workers)
             finally:
                 for process in self._workers:
@@ -140,32 +145,44 @@ class Site:
                 for process in self._workers:
                     process.wait(60)
 
-    async def _run(self, desk: Moot, count: int) -> None:
+    async def _run(self, desk: Moot, count: int) -> datetime:
+        """When the last of them was asked for."""
         for n in range(count):
             await desk.start(SYMBOLS[n % len(SYMBOLS)], locale="en-US")
+        asked = datetime.now(UTC)
         while await count_going_on(desk):  # noqa: ASYNC110
             await asyncio.sleep(0.1)
+        return asked
 
     async def _count(self, desk: Moot, workers: int) -> Point:
-        asked = len(self._server.requests) if self._server else 0
+        sent = len(self._server.requests) if self._server else 0
         rows, room = await self._stored(desk)
-        cores = probe(workers + 1)
-        before, at = self._cpu(), time.perf_counter()
-        await self._run(desk, SESSIONS)
-        took, after = time.perf_counter() - at, self._cpu()
+        cores, count = probe(workers + 1), SESSIONS + EACH * workers
+        before = self._cpu()
+        asked = await self._run(desk, count)
+        after = self._cpu()
         cores = (cores + probe(workers + 1)) / 2
         more, larger = await self._stored(desk)
-        prompts = [seen.body["messages"] for seen in self._server.requests[asked:]] if self._server else []
+        prompts = [seen.body["messages"] for seen in self._server.requests[sent:]] if self._server else []
         characters = sum(len(message["content"] or "") for prompt in prompts for message in prompt)
         waits = TURNS * LATENCY if self._server else 0.0
-        worker, store = ((now - then) / SESSIONS for now, then in zip(after, before, strict=True))
-        left = ((more - rows) / SESSIONS, (larger - room) / SESSIONS, characters / SESSIONS)
-        return Point(workers, SESSIONS / took, cores, Session(worker, store, waits, *left))
+        worker, store, beside = ((now - then) / count for now, then in zip(after, before, strict=True))
+        left = ((more - rows) / count, (larger - room) / count, characters / count)
+        rate = await self._rate(desk, asked, workers * PLACES)
+        return Point(workers, rate, cores, Session(worker, store, beside, waits, *left))
 
-    def _cpu(self) -> tuple[float, float]:
+    async def _rate(self, desk: Moot, asked: datetime, places: int) -> float:
+        """Sessions a second from then on, for as long as all places were taken."""
+        ended = await query(
+            desk, select(ResearchSessionRow.completed_at).where(ResearchSessionRow.completed_at > asked)
+        )
+        moments: list[datetime] = sorted(at for (at,) in ended)[:-places]
+        return len(moments) / (moments[-1] - asked).total_seconds()
+
+    def _cpu(self) -> tuple[float, float, float]:
         postmaster = int((self._postgres._server.pgdata / "postmaster.pid").read_text().split()[0])
         store = _cpu_of([postmaster], with_children=True) + _cpu_of(_children(postmaster))
-        return _cpu_of(process.pid for process in self._workers), store
+        return _cpu_of(process.pid for process in self._workers), store, time.process_time()
 
     async def _stored(self, desk: Moot) -> tuple[int, int]:
         """When what ended is packed, and the room it had before is given back."""
