@@ -47,6 +47,11 @@ is left of what it matches: the name of a secret may stay, as it says what was h
 
 SIGNS_IN_JSON = (*(sign.strip('"').encode() for signs, *_ in LOOKS_SECRET for sign in signs), rb"\u0000")
 """Those signs, and of what no database keeps, in a value as JSON says it: most have none, and need no closer look."""
+PARTS_OF_SIGNS = {
+    part: tuple(sign for sign in SIGNS_IN_JSON if part in sign)
+    for part in (b"=", b"k-", b"@", b"\\", b"moot_", b"api_key", b"bearer", b"basic")
+}
+"""What is quicker to look for than the signs it is part of; every sign has its part."""
 
 
 class Redactor:
@@ -92,8 +97,8 @@ class Redactor:
         except PydanticSerializationError:
             return False
         lowered = said.lower()
-        for sign in SIGNS_IN_JSON:  # in so many words: this runs for every row there is
-            if sign in lowered:
+        for part, signs in PARTS_OF_SIGNS.items():  # in so many words: this runs for every row there is
+            if part in lowered and any(sign in lowered for sign in signs):
                 return False
         return not any(secret in said for secret in self._secrets_in_json)
 
