@@ -193,7 +193,7 @@ async def test_an_expert_without_claims_is_heard_by_its_view():
         "macro.view": ("for", 0.35),
         "catalyst.view": ("neither", 0.0),
     }
-    assert (outcome.direction, round(outcome.confidence, 2)) == ("BULLISH", 0.68)
+    assert (outcome.direction, outcome.confidence) == ("BULLISH", 0.67)
     assert outcome.bull_case.core_thesis == (
         "Financial auditor is strongly bullish on the whole: ROIC is 18.2%. "
         "Technical analyst is bullish on the whole: Price is above the 20-day average."

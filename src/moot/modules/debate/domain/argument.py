@@ -15,6 +15,7 @@ from moot.modules.debate.domain.weighing import (
     come_to_rest,
     load_weights,
     move_each,
+    round_down,
     sort_bearing,
     tip,
 )
@@ -64,7 +65,7 @@ def close(weighing: Weighing) -> ArgumentGraph:
         motion=weighing.motion,
         conviction=weighing.conviction,
         direction=weighing.direction,
-        confidence=UNDECIDED + weighing.conviction / 2,
+        confidence=round_down(UNDECIDED + weighing.conviction / 2),
         decisive=find_decisive(weighing),
         horizon=weighing.horizon,
         weights=load_weights().version,

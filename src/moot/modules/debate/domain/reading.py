@@ -14,6 +14,7 @@ from moot.modules.debate.domain.weighing import (
     Dimension,
     Weighing,
     count_over,
+    round_down,
 )
 from moot.shared.domain.claims import ArgumentGraph, Claim, Relation, Side
 from moot.shared.domain.evidence import Evidence
@@ -276,7 +277,7 @@ def _resolve(reading: Reading) -> str:
     ]
     scale = {"sure": AS_GOOD_AS_SURE, "least": NEUTRAL_BAND * AS_GOOD_AS_SURE}
     direction = SAY(f"literal.{argument.direction}")
-    outcome = SAY("balance", lean=reading.weighing.lean, direction=direction, **scale)
+    outcome = SAY("balance", lean=round_down(reading.weighing.lean), direction=direction, **scale)
     return _speak(reading, [*told, *_miss(reading), outcome, _decide(reading)])
 
 

@@ -11,6 +11,7 @@ import tomllib
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from math import copysign, floor
 from pathlib import Path
 from typing import NamedTuple, get_args
 
@@ -37,6 +38,11 @@ CALM_PASSES = 50
 """Passes after which a circle of claims that does not come to rest is damped."""
 COMMUTING = 2
 """Factors whose product is the same to the bit in any order; more are sorted."""
+
+
+def round_down(number: float) -> float:
+    """To two decimals, towards nothing: what is told never reaches a bar that the number itself does not."""
+    return copysign(floor(abs(number) * 100 + 1e-9) / 100, number)
 
 
 class ExpertWeight(BaseModel, frozen=True, extra="forbid"):
