@@ -133,6 +133,19 @@ async def test_a_third_quarter_is_the_newest_until_the_end_of_april(today: date,
             await data.financial_reports(SHARE, 4, as_of=at(today))
 
 
+async def test_a_series_that_comes_by_quarters_may_be_two_of_them_old() -> None:
+    today = date(2026, 6, 30)
+    quarters = [date(2025, 9, 1), date(2025, 12, 1), date(2026, 3, 1)]
+    data = fresh(
+        FakeMarketDataProvider(
+            observations=[an_observation(day, at(day), series="gdp_yoy") for day in quarters]
+        )
+    )
+    assert [f.period for f in await data.macro(SHARE, 400, as_of=at(today))] == quarters
+    with pytest.raises(StaleData):
+        await data.macro(SHARE, 400, as_of=at(date(2026, 9, 15)))
+
+
 async def test_an_old_macro_series_is_left_out_and_said_and_the_others_stay() -> None:
     today = date(2026, 6, 30)
     series = {"cpi_yoy": date(2026, 5, 31), "m2_yoy": date(2026, 1, 31)}

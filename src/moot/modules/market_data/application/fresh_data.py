@@ -1,9 +1,11 @@
 """The door of those who judge: what is older than its limit is no data, and what they were given is remembered."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import date, datetime, timedelta
+from itertools import pairwise
 from operator import attrgetter
+from statistics import median
 from typing import Any
 
 from moot.modules.market_data.application.market_data import F, MarketData
@@ -15,6 +17,8 @@ from moot.shared.domain.errors import ErrorKind, Unavailable
 from moot.shared.domain.messages import DEFAULT_LOCALE, Message
 from moot.shared.domain.symbol import Symbol
 
+ENOUGH_TO_TELL = 3
+"""Days of a series by which one sees how often it comes."""
 LOOK_BACK = timedelta(days=3 * 365)
 """How far before an empty range the newest row is looked for, so that its day can be told."""
 
@@ -72,7 +76,11 @@ class FreshData(MarketData):
         ages = {
             series: await self._age(dataset, limit, symbol, day, as_of, end) for series, day in newest.items()
         }
-        old = {series: newest[series] for series, age in ages.items() if age > limit.most}
+        old = {
+            series: newest[series]
+            for series, age in ages.items()
+            if age > _allow(limit, series, days[series])
+        }
         if known and old == newest:
             raise _refuse(dataset, limit, symbol, max(newest.values()), min(ages.values()))
         self.dropped += [
@@ -108,6 +116,14 @@ def _refuse(dataset: Dataset[F], limit: Age, symbol: Symbol, day: date, age: int
     told = {"dataset": dataset.label, "subject": subject, "symbol": symbol.text, "day": day, "age": age}
     said = SAY("stale.sessions" if limit.sessions else "stale.days", limit=limit.most, **told)
     return StaleData(said, dataset=dataset.name, subject=subject, day=day.isoformat(), age=age)
+
+
+def _allow(limit: Age, series: Any, days: Iterable[date]) -> int:
+    """Of several series some come more seldom than others, as quarters do: each may be two of its own gaps old."""
+    told = sorted(set(days))
+    if series is None or limit.days is None or len(told) < ENOUGH_TO_TELL:
+        return limit.most
+    return max(limit.most, 2 * round(median((then - day).days for day, then in pairwise(told))))
 
 
 def _name_series(name: str) -> Message | str:
