@@ -67,7 +67,7 @@ def test_old_prices_give_no_verdict_but_one_sentence_with_their_day(desk) -> Non
     {
         "zh-CN": (
             "没有专家能就 600519.SH 给出结论。技术分析师：600519.SH 最新的日线行情是 2024-03-15 的",
-            "催化剂侦探：600519.SH 的公告与新闻无法获取：没有可用的数据源。请设置 MOOT_TUSHARE_TOKEN",
+            "催化剂侦探：公告与新闻（600519.SH）无法获取：没有可用的数据源。请设置 MOOT_TUSHARE_TOKEN",
         ),
         "en-US": (
             "No expert could say anything about 600519.SH. Technical analyst: The newest daily bars of 600519.SH",

@@ -29,6 +29,7 @@ from moot.modules.coordinator.application.report_words import Wording
 from moot.modules.coordinator.application.results import summarise
 from moot.shared.domain.markdown import drop_unseen
 from moot.shared.domain.messages import locale_of, shorten
+from moot.shared.domain.symbol import Symbol
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -71,7 +72,7 @@ def show_result(console: Console, result: ResearchResult, report: Path | OSError
     label = partial(_label, say)
     console.print()
     writer = Writer(Case(result), say, Pen(), drop_unseen)
-    as_of = f"{minute(result.as_of)} UTC" if result.as_of else ""
+    as_of = Symbol.parse(result.symbol).local_time(result.as_of) if result.as_of else ""
     title = Text(label("title", company=name_company(writer.case, say, drop_unseen), as_of=as_of))
     console.print(Panel(Group(*_first_page(writer)), title=title, title_align="left"))
     views = {item.expert_type: tell_view(item, say, drop_unseen) for item in result.expert_results.values()}
@@ -276,7 +277,7 @@ def _describe_move(move: Move) -> str:
 def show_session(session: SessionDetail, result: ResearchResult | None) -> None:
     """`result` is None until the session has ended."""
     wording, console = Wording(environment_locale()), Console()
-    as_of = say("sessions.as_of", moment=f"{minute(session.as_of)} UTC")
+    as_of = say("sessions.as_of", moment=Symbol.parse(session.symbol).local_time(session.as_of))
     console.print(Text(f"{session.symbol} · {as_of} · {wording.literal(session.status)}", "bold"))
     told = {
         "column.id": str(session.id),

@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from dataclasses import dataclass
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timedelta
 from enum import StrEnum
 from zoneinfo import ZoneInfo
 
@@ -54,6 +54,11 @@ class Symbol:
     def local_date(self, moment: datetime) -> date:
         """The exchange's calendar date at `moment`."""
         return moment.astimezone(TIME_ZONES[self.market]).date()
+
+    def local_time(self, moment: datetime) -> str:
+        """For people: to the minute, by the exchange's clock."""
+        at = moment.astimezone(TIME_ZONES[self.market])
+        return f"{at:%Y-%m-%d %H:%M} UTC{(at.utcoffset() or timedelta()) / timedelta(hours=1):+g}"
 
     def end_of(self, day: date) -> datetime:
         """The last moment of `day` on the exchange."""

@@ -92,7 +92,9 @@ class Report(Writer):
     def _answer(self, relation: Relation) -> str:
         why = relation.why.get(self.say.locale) or next(iter(relation.why.values()), "")
         how = self.say(f"report.{relation.kind}", claim=name_claim(relation.source))
-        return f"↳ {self.item(how, told) if (told := self.told.once(why)) else how}"
+        told = "" if why in self._whys else self.told.once(why)
+        self._whys.add(why)
+        return f"↳ {self.item(how, told) if told else how}"
 
     def _rests(self, claim: Claim) -> str:
         """The numbers it cites, and where they stand in the table of numbers, which alone tells the members of a
@@ -235,7 +237,7 @@ class Report(Writer):
 def _series(id_: str) -> str:
     """What a member of a series belongs to; events and pages stand alone."""
     series, _, _ = id_.rpartition(".")
-    return id_ if "." not in series or series.endswith((".event", ".web")) else series
+    return id_ if "." not in series or series.endswith((".event", ".fact", ".web")) else series
 
 
 def _site(source: str) -> str:

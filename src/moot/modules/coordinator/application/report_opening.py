@@ -9,6 +9,7 @@ from moot.modules.coordinator.application.report_words import Told, Wording
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchResult
 from moot.shared.domain.claims import Claim
 from moot.shared.domain.markdown import escape
+from moot.shared.domain.symbol import Symbol
 
 LEVELS = ("entry_strategy", "stop_loss", "take_profit", "time_horizon")
 DRAWN = {"stop": "stop_loss", "target": "take_profit"}
@@ -63,6 +64,7 @@ class Writer:
         )  # two that say the same are one to the reader, named for the first
         self.names = {claim.text(say.locale): name_claim(claim.id) for claim in claims}
         self.told = Told(self.names, spell)
+        self._whys = set[str]()
 
     def state(self, claim: Claim) -> str:
         return f"{self.weigh(claim)} · {self.quote(claim)} {name_claim(claim.id)}"
@@ -98,7 +100,7 @@ class Writer:
         for name, lines in self.explain().items():
             listed = "\n".join(f"{mark} {line}" for mark, line in number(name, lines, "-"))
             yield f"**{self.say(f'report.{name}')}**\n\n{listed}"
-        as_of = f"{result.as_of:%Y-%m-%d %H:%M} UTC" if result.as_of else "—"
+        as_of = Symbol.parse(result.symbol).local_time(result.as_of) if result.as_of else "—"
         how = {name: self.say.literal(getattr(result, name)) for name in ("overall_status", "verdict_status")}
         yield self.say("report.asked", as_of=as_of, **how)
         yield "\n".join(f"> {notice}" for notice in result.notices)

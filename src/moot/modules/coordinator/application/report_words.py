@@ -44,12 +44,15 @@ class Wording(NamedTuple):
         return self(key) if key in SAY.texts(self.locale) else claim.dimension
 
     def measure(self, name: str) -> str:
-        """What a field of an expert's evidence is called, an unknown one by its name; `event.3` is the third."""
+        """What a field of an expert's evidence is called, an unknown one by its name; `event.3` is the third, and
+        `study.buyback` that of a kind of events."""
         if case := CASE.fullmatch(name):
             rate, years = int(case[1]) / 100, int(case[2])
             return MEASURES("rate_and_years", rate=rate, years=years).in_locale(self.locale)
         kind, _, number = name.partition(".")
         told = MEASURES.texts(self.locale).get(f"measure.{kind}", kind)
+        if (of := f"event.{number}") in SAY.texts(self.locale):
+            return self("report.item", name=told, words=self(of))
         return f"{told} {number}" if number.isdecimal() else told
 
     def source(self, name: str) -> str:

@@ -134,12 +134,12 @@ def _tell(event: Event, say: Voice) -> str:
 def _find_studied(context: CatalystContext, say: Voice) -> Iterator[Finding]:
     """Where earlier events of a kind went one way more than chance would."""
     topics = {event.category: CatalystDimension[event.topic.upper()] for event in context.events}
-    for n, one in enumerate(context.studies, start=1):
+    for one in context.studies:
         if one.side:
-            name, kind = say("study.name", kind=say(f"kind.{one.category}")), f"study.{STUDIED[one.side]}"
+            name, kind = say("study.name", kind=say(f"event.{one.category}")), f"study.{STUDIED[one.side]}"
             marked = (name, _tell_study(one, say), float(one.side), 1.0, topics[one.category])
-            id_, rests = f"study.{one.category}", (f"study.{n}",)
-            yield Finding(*marked, id_, kind, rests, brief=name, horizon=one.horizon)
+            id_ = f"study.{one.category}"
+            yield Finding(*marked, id_, kind, (id_,), brief=name, horizon=one.horizon)
 
 
 STUDIED = {1: "up", 0: "open", -1: "down"}
@@ -148,7 +148,7 @@ STUDIED = {1: "up", 0: "open", -1: "down"}
 def _tell_study(one: Study, say: Voice) -> str:
     shown = {name: show(getattr(one, name), units.PERCENT, say.locale) for name in ("mean", "low", "high")}
     key = "few" if one.mean is None else STUDIED[one.side] if one.judged else "some"
-    kind = say(f"kind.{one.category}")
+    kind = say(f"event.{one.category}")
     return say(f"study.{key}", kind=kind, n=one.n, horizon=one.horizon, level=f"{one.level}%", **shown)
 
 

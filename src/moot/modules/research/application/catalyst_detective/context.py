@@ -114,8 +114,8 @@ def cite_context(expert: str, context: CatalystContext, found: Disclosed, as_of:
         ),
         *(evidence_of(origins[CALENDAR[name]], f"{expert}.{name}", str(days[name])) for name in days),
         *(
-            evidence_of(origins["reaction_3d"], f"{expert}.study.{n}.{name}", value, unit)
-            for n, one in enumerate(context.studies, start=1)
+            evidence_of(origins["reaction_3d"], f"{expert}.study.{one.category}.{name}", value, unit)
+            for one in context.studies
             for name, unit in (STUDY_UNITS if one.mean is not None else {"n": ""}).items()
             if (value := getattr(one, name)) is not None
         ),

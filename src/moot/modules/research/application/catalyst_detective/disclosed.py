@@ -17,6 +17,7 @@ from moot.modules.research.domain.facts import COMMON, Case, MarketFacts
 from moot.shared.domain import units
 from moot.shared.domain.datasets import DATASET_TEXTS
 from moot.shared.domain.errors import Unavailable
+from moot.shared.domain.experts import EXPERT_TEXTS
 from moot.shared.domain.facts import (
     DailyBar,
     Dividend,
@@ -35,7 +36,7 @@ from moot.shared.domain.facts import (
 from moot.shared.domain.messages import LOCALES, Catalogue, Locale, Message
 from moot.shared.domain.symbol import Market
 
-SAY, DATASETS = Catalogue(COMMON, Path(__file__).parent), Catalogue(DATASET_TEXTS)
+SAY, DATASETS = Catalogue(COMMON, EXPERT_TEXTS, Path(__file__).parent), Catalogue(DATASET_TEXTS)
 HISTORY_DAYS = 3 * 365
 SESSIONS = 20
 """Over which balances and flows are compared."""
