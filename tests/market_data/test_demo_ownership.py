@@ -1,6 +1,7 @@
 """Who holds, lends on and sells a demo share is tied to its prices; indexes are made of them."""
 
 import asyncio
+import re
 from datetime import date, timedelta
 from itertools import pairwise
 from statistics import correlation, fmean
@@ -15,6 +16,7 @@ from moot.modules.market_data.domain.facts import (
     HOLDERS,
     INDEX_BARS,
     MARGIN,
+    NEWS,
     PLEDGES,
     UNLOCKS,
     VALUATIONS,
@@ -88,7 +90,6 @@ class TestHolders:
             assert count.period_end >= date(2023, 3, 31)
 
     async def test_pledges_are_told_for_fridays_on_mondays(self, demo: Snapshot) -> None:
-        usual = []
         for symbol, listing in demo.listings.items():
             rows, shares = await demo_market().read(PLEDGES, symbol), shares_of(listing)
             for row in rows:
@@ -98,9 +99,22 @@ class TestHolders:
                     row.pledged_percent / 100 * shares[row.day], rel=1e-3, abs=1e5
                 )
             assert max(b.day - a.day for a, b in pairwise(rows)) <= timedelta(days=45)
-            usual.append(fmean(row.pledged_percent for row in rows))
-        assert min(usual) == 0 < max(usual)
-        assert not any(row.pledged_shares for row in await demo_market().read(PLEDGES, BANK))
+
+    @pytest.mark.parametrize("symbol", [BANK, FALLEN])
+    async def test_what_the_news_tells_of_is_pledged_for_a_year(self, symbol: str) -> None:
+        rows = await demo_market().read(PLEDGES, symbol)
+        titles = [
+            (item.available_at.date(), item.title_en) for item in await demo_market().read(NEWS, symbol)
+        ]
+        told = [
+            (day, float(found[1]))
+            for day, title in titles
+            if (found := re.search(r"pledges ([\d.]+)%", title or ""))
+        ]
+        assert told
+        for day, percent in told:
+            after = [row.pledged_percent for row in rows if day < row.day < day + timedelta(days=360)]
+            assert min(after, default=60) >= min(percent, 60)
 
     async def test_what_the_prospectus_locked_is_known_from_the_listing_on(self) -> None:
         locked = [u for u in await demo_market().read(UNLOCKS, NEW) if u.percent > 10]

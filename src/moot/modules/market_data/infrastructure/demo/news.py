@@ -58,6 +58,10 @@ class Story(Phrase):
     share: tuple[float, float] = (0, 0)
     for_industry: bool = False
 
+    def percent(self, size: float) -> float:
+        low, high = self.share
+        return round(low + size * (high - low), 1)
+
 
 class Phrases(BaseModel, frozen=True, extra="forbid"):
     period: Mapping[int, Phrase]
@@ -90,7 +94,16 @@ def _announcements(share: Share) -> Iterator[NewsItem]:
 
 
 def _company_stories(share: Share) -> Iterator[NewsItem]:
-    """A few a month, of all that are told; good ones come more often when the industry's tide is high."""
+    for story, day, size, minute, delay in list_stories(share):
+        title, times = _title(share, story, day, size), _times(story.kind, day, minute, delay)
+        yield _item(share.seed, story.kind, story.id, title, times, symbol=share.firm.symbol)
+
+
+def list_stories(share: Share) -> Iterator[tuple[Story, date, float, float, float]]:
+    """With the day and three numbers from 0 to 1: how much it is about, when of the day it comes, how late it is.
+
+    A few a month, of all there are; good ones come more often when the industry's tide is high.
+    """
     firm, seed, periods, stories = share.firm, share.seed, market.months(share.until), phrases().story
     tide = noise.industry_tide(seed, firm.industry.name, len(periods)).tolist()
     counts = noise.uniforms(len(periods), seed, firm.symbol, "stories").tolist()
@@ -103,8 +116,7 @@ def _company_stories(share: Share) -> Iterator[NewsItem]:
         for story, (_, when, size, minute, delay) in ranked[: fewest + int(count * (most - fewest + 1))]:
             day = _day_of(month, when)
             if day >= trading_rules.DEMO_BEGINS and firm.listed_on(day):
-                title, times = _title(share, story, day, size), _times(story.kind, day, minute, delay)
-                yield _item(seed, story.kind, story.id, title, times, symbol=firm.symbol)
+                yield story, day, size, minute, delay
 
 
 def _item(seed: int, kind: Kind, key: str, title: Phrase, times: Times, **about: str | None) -> NewsItem:
@@ -178,8 +190,7 @@ def _status_notices(share: Share) -> Iterator[Notice]:
 
 def _title(share: Share, story: Story, day: date, size: float) -> Phrase:
     """Sums of money are a part of the revenue of the last full year published before `day`."""
-    low, high = story.share
-    percent = round(low + size * (high - low), 1)
+    percent = story.percent(size)
     full_years = (s for s in reversed(share.accounts.statements) if s.period_end.month == 12)
     revenue = next(s.revenue for s in full_years if s.announced_on < day)
     products = share.firm.industry.products

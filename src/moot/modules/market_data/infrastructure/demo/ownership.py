@@ -3,7 +3,7 @@
 All of it follows the price: a rise makes holders fewer, loans larger, pledges smaller and insiders sell.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from datetime import date, timedelta
 from math import exp, sqrt
@@ -14,6 +14,7 @@ import numpy as np
 from moot.modules.market_data.domain import trading_rules
 from moot.modules.market_data.infrastructure.demo import accounts as books
 from moot.modules.market_data.infrastructure.demo import market, noise
+from moot.modules.market_data.infrastructure.demo.news import list_stories
 from moot.modules.market_data.infrastructure.demo.noise import Array
 from moot.modules.market_data.infrastructure.demo.prices import LOT, TRADING_DAYS_A_YEAR, Share
 from moot.shared.domain.facts import FlowDay, HolderCount, HolderTrade, MarginDay, Pledge, Unlock
@@ -28,6 +29,7 @@ LENT, LENT_AT_MOST, TURNED_OVER, LENT_SHARES = (
 )  # of market value; of the day's trading
 NORTHBOUND = (0.5, 6.0)  # per cent of the shares
 PLEDGED, PLEDGED_AT_MOST, UNPLEDGED_CHANCE = (2.0, 25.0), 60.0, 0.35
+PLEDGED_FOR = timedelta(days=365)
 FRIDAY = 4
 LOCKED = ((1, 15.0, "首发机构股东"), (3, 45.0, "首发原股东"))
 """Since the listing: for how many years, per cent of the shares, whose."""
@@ -94,11 +96,19 @@ def list_flows(share: Share) -> list[FlowDay]:
 
 
 def list_pledges(share: Share) -> list[Pledge]:
-    """As of each Friday, known on Monday. Banks' holders, and some others, pledge nothing."""
+    """As of each Friday, known on Monday. What the news tells of is pledged for a year; beside it banks' holders, and
+    some others, pledge nothing.
+    """
     chance, size = noise.uniforms(2, share.seed, share.firm.symbol, "pledges").tolist()
     free = chance < UNPLEDGED_CHANCE or not share.firm.industry.working_capital
     usual = 0.0 if free else _between(*PLEDGED, size)
-    percents = np.minimum(usual * np.exp(-0.6 * _stretch(share)), PLEDGED_AT_MOST).tolist()
+    told = np.zeros(len(share.days))
+    for story, day, size, *_ in list_stories(share):
+        if story.id == "pledge":
+            told[bisect_left(share.days, day) : bisect_left(share.days, day + PLEDGED_FOR)] += story.percent(
+                size
+            )
+    percents = np.minimum(usual * np.exp(-0.6 * _stretch(share)) + told, PLEDGED_AT_MOST).tolist()
     return [
         Pledge(
             symbol=share.firm.symbol,
