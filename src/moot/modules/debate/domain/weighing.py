@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from math import copysign, floor
+from math import floor
 from pathlib import Path
 from typing import NamedTuple, get_args
 
@@ -42,7 +42,8 @@ COMMUTING = 2
 
 def round_down(number: float) -> float:
     """To two decimals, towards nothing: what is told never reaches a bar that the number itself does not."""
-    return copysign(floor(abs(number) * 100 + 1e-9) / 100, number)
+    size = floor(abs(number) * 100 + 1e-9) / 100
+    return -size if number < 0 < size else size
 
 
 class ExpertWeight(BaseModel, frozen=True, extra="forbid"):

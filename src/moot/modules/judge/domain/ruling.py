@@ -9,6 +9,8 @@ from moot.shared.domain.experts import Direction
 from moot.shared.domain.messages import Message
 
 ACTION_FOR: dict[Direction, Action] = {"BULLISH": "BUY", "BEARISH": "SELL", "NEUTRAL": "HOLD"}
+UNDECIDED = 0.5
+"""The weight of an argument that leans to no side."""
 ENOUGH_TO_ACT = 0.2
 ENOUGH_TO_STAY = 0.15
 """Conviction that opens a case, and the lesser one that keeps it open: small movements do not flip a verdict."""
@@ -62,7 +64,7 @@ def _follow(judge_input: JudgeInput) -> tuple[Action, Message]:
         return action, SAY(f"why.{action}")
     leaning: Action = "BUY" if judge_input.lean > 0 else "SELL"
     if before and before.action == leaning and conviction >= ENOUGH_TO_STAY:
-        bounds = {"enter": 0.5 + ENOUGH_TO_ACT / 2, "stay": 0.5 + ENOUGH_TO_STAY / 2}
+        bounds = {"enter": UNDECIDED + ENOUGH_TO_ACT / 2, "stay": UNDECIDED + ENOUGH_TO_STAY / 2}
         return leaning, SAY("why.kept", action=SAY(f"action.{leaning}"), **bounds)
     narrow = 0 < judge_input.experts_heard <= NARROW and not conviction
     return "HOLD", SAY("why.unheard" if narrow else "why.weak" if conviction >= NOTICEABLE else "why.HOLD")
@@ -82,8 +84,10 @@ def tell_opening(judge_input: JudgeInput, levels: Levels) -> Message | None:
     if 0 < judge_input.experts_heard <= NARROW and not judge_input.conviction:
         return SAY("opening.unheard")
     if judge_input.conviction < ENOUGH_TO_ACT:
-        side = "neither" if not judge_input.conviction else "for" if judge_input.lean > 0 else "against"
-        enter = 0.5 + ENOUGH_TO_ACT / 2
+        side = (
+            "neither" if judge_input.confidence <= UNDECIDED else "for" if judge_input.lean > 0 else "against"
+        )
+        enter = UNDECIDED + ENOUGH_TO_ACT / 2
         return SAY(f"opening.{side}", enter=enter, confidence=judge_input.confidence)
     won, lost = levels.stakes or (0.0, 0.0)
     if levels.entry is None or judge_input.lean < 0 or won >= lost:
