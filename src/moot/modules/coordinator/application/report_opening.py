@@ -132,7 +132,7 @@ class Writer:
         """Why, and what follows, by the name of each part; a part without lines is left out."""
         verdict = self.case.verdict
         parts = {
-            "why": [*map(self.reason, self.case.reasons), *self._reasoning()],
+            "why" if verdict else "heard": [*map(self.reason, self.case.reasons), *self._reasoning()],
             "decisive": list(self._decisive()),
             "would_change": self.told.each(verdict.get("would_change", [])),
             "levels": self._items((self.say(f"report.{part}"), verdict.get(part, "")) for part in LEVELS),
