@@ -16,7 +16,6 @@ from moot.modules.coordinator.infrastructure.orchestration.graph_builder import 
 from moot.modules.coordinator.infrastructure.orchestration.langgraph_orchestrator import (
     LangGraphResearchOrchestrator,
 )
-from moot.modules.coordinator.presentation.rest.research_routes import research_service
 from moot.modules.coordinator.presentation.rest.session_routes import choose_type
 from moot.shared.infrastructure.settings import Settings
 from tests.coordinator.test_session_repository import a_session
@@ -59,7 +58,7 @@ def keep_but_fail(app, error: Exception, failing=ExpertType) -> None:
         FakeJudge(),
         layers=NodeLayers(repository=repository),
     )
-    app.dependency_overrides[research_service] = lambda: ResearchOrchestrationService(
+    app.state.coordinator.research_orchestration_service = lambda: ResearchOrchestrationService(
         engine, repository=repository
     )
 

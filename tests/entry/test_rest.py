@@ -16,7 +16,6 @@ from moot.modules.coordinator.domain.model.enums import ExpertType
 from moot.modules.coordinator.infrastructure.orchestration.langgraph_orchestrator import (
     LangGraphResearchOrchestrator,
 )
-from moot.modules.coordinator.presentation.rest.research_routes import research_service
 from moot.shared.infrastructure.settings import Settings
 from tests.fakes.clock import TickingClock
 from tests.fakes.coordinator import CATALYST, MACRO, TECHNICAL, FakeDebate, FakeJudge, FakeResearch
@@ -49,7 +48,7 @@ async def client(app) -> AsyncIterator[httpx.AsyncClient]:
 def served_by(app, research: FakeResearch, debate=None, judge=None) -> None:
     """Replace the engine behind the route; everything before and after it stays real."""
     engine = LangGraphResearchOrchestrator(research, debate or FakeDebate(), judge or FakeJudge())
-    app.dependency_overrides[research_service] = lambda: ResearchOrchestrationService(engine)
+    app.state.coordinator.research_orchestration_service = lambda: ResearchOrchestrationService(engine)
 
 
 @pytest.mark.accepts("A1S-01", "A0-20", "A0-21", "A0-23", "A1S-65", "A1N-32", "A1S-08", "A1S-09", "A1S-11")
@@ -141,7 +140,7 @@ async def test_an_unexpected_error_is_a_500_that_tells_nothing_of_the_inside(app
         async def execute(self, request):
             raise RuntimeError("password=hunter2")
 
-    app.dependency_overrides[research_service] = Broken
+    app.state.coordinator.research_orchestration_service = Broken
     with capture_logs() as logs:
         answer = await client.post(RESEARCH, json=question())
     assert answer.status_code == 500

@@ -16,7 +16,6 @@ from moot.modules.coordinator.infrastructure.orchestration.langgraph_orchestrato
 from moot.modules.coordinator.infrastructure.session_repository import (
     SqlResearchSessionRepository,
 )
-from moot.modules.coordinator.presentation.rest.research_routes import research_service
 from moot.shared.domain.errors import AppError
 from moot.shared.infrastructure.settings import Settings
 from tests.coordinator.test_session_repository import a_session
@@ -62,7 +61,7 @@ def served_by(app, desk, repository):
         layers = NodeLayers(repository=repository)
         engine = LangGraphResearchOrchestrator(research, FakeDebate(), FakeJudge(), layers=layers)
         service = ResearchOrchestrationService(engine, repository=repository)
-        app.dependency_overrides[research_service] = lambda: service
+        app.state.coordinator.research_orchestration_service = lambda: service
 
     return serve
 

@@ -8,6 +8,7 @@ to source maps.
 
 import re
 from base64 import b64encode
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from fastapi.dependencies.utils import get_flat_params
 from fastapi.openapi.docs import get_swagger_ui_html
 from fastapi.responses import HTMLResponse, JSONResponse
 from fastapi.staticfiles import StaticFiles
+from starlette.routing import BaseRoute
 
 from moot.modules.access.presentation import find_scope, is_open
 from moot.modules.coordinator.presentation.rest import research_routes, session_routes
@@ -104,12 +106,20 @@ def bound_body(path: str) -> int:
     return ESCAPED * LARGEST if RULE_FILES.fullmatch(path) else MOST_BYTES
 
 
-def register_routes(app: FastAPI) -> None:
-    app.include_router(health)
+@cache
+def _routes() -> list[BaseRoute]:
+    """The same for all applications of a process: to work them out for a first request takes a while."""
+    whole = APIRouter()
+    whole.include_router(health)
     told: dict[str, Any] = {"responses": ERRORS, "dependencies": [Depends(refuse_unknown_query)]}
     for router in ROUTERS:
-        app.include_router(router, prefix=PREFIX, **told)
-    app.include_router(decision_routes.status_router, prefix=WITHOUT_VERSION, **told)
+        whole.include_router(router, prefix=PREFIX, **told)
+    whole.include_router(decision_routes.status_router, prefix=WITHOUT_VERSION, **told)
+    return whole.routes
+
+
+def register_routes(app: FastAPI) -> None:
+    app.router.routes.extend(_routes())
     _document_keys(app)
     _serve_docs(app)
 

@@ -1,10 +1,12 @@
 """All pages there are, and how an application gets them. A page adds itself with one line of `PAGES`."""
 
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 from fastapi import APIRouter, FastAPI
 from fastapi.staticfiles import StaticFiles
+from starlette.routing import BaseRoute
 
 from moot.web import (
     approvals,
@@ -63,5 +65,13 @@ def install_console(app: FastAPI) -> None:
     app.state.navigation = [place for place in PAGES if place.path]
     app.state.error_page = show_error
     app.mount("/static", StaticFiles(directory=Path(__file__).parent / "static"))
+    app.router.routes.extend(_routes())
+
+
+@cache
+def _routes() -> list[BaseRoute]:
+    """The same for all applications of a process."""
+    whole = APIRouter()
     for place in PAGES:
-        app.include_router(place.router, include_in_schema=False)
+        whole.include_router(place.router, include_in_schema=False)
+    return whole.routes
