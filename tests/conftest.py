@@ -17,6 +17,7 @@ import pytest
 import structlog
 
 from moot.shared.infrastructure.database import Database
+from moot.shared.infrastructure.redaction import REDACT
 from tests.fakes import clock as clocks  # noqa: F401 - before whoever keeps hold of `time.monotonic` is imported
 from tests.fakes.clock import FixedClock
 from tests.fakes.llm_server import LLMServer, running_llm_server
@@ -97,6 +98,14 @@ def logging_as_it_was() -> Iterator[None]:
     """Whoever sets up logging sets it up for its own test."""
     yield
     plain_logs()
+
+
+@pytest.fixture(autouse=True)
+def secrets_as_they_were() -> Iterator[None]:
+    """Keys of other tests need not be looked for in all that is written down."""
+    known = set(REDACT._secrets), REDACT._secrets_in_json
+    yield
+    REDACT._secrets, REDACT._secrets_in_json = known
 
 
 @pytest.fixture(scope="session", autouse=True)
