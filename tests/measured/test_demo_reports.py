@@ -16,7 +16,7 @@ import pytest
 from moot import Moot
 from moot.modules.coordinator.application.report import render_report
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchResult
-from moot.modules.debate.domain.weighing import AS_GOOD_AS_SURE, NEUTRAL_BAND
+from moot.modules.debate.domain.weighing import AS_GOOD_AS_SURE, NEUTRAL_BAND, round_down
 from moot.modules.judge.domain.levels import Levels
 from moot.modules.judge.domain.ruling import ENOUGH_TO_ACT
 from moot.shared.domain.evidence import Evidence
@@ -104,7 +104,7 @@ def test_every_number_is_in_the_evidence_or_the_verdicts_own(pairs: Pairs) -> No
         inside = [part["result"]["confidence_score"] for part in data if "result" in part]
         prose = APART.sub(" ", TABLED.sub("", render_report(result)))
         argument = (result.debate_outcome or {})["argument"]
-        derived = [float(len(argument["decisive"])), 2 * argument["motion"] - 1, *SCALE]
+        derived = [float(len(argument["decisive"])), round_down(2 * argument["motion"] - 1), *SCALE]
         derived += derive(Levels.model_validate((result.verdict or {})["levels"]))
         found = ground([prose], evidence, own=[*floats([own, closes, scores, inside]), *derived])
         assert found.checked > 50

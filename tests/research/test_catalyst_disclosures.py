@@ -371,7 +371,7 @@ async def test_an_earlier_event_whose_horizon_has_not_ended_is_not_counted() -> 
 def test_every_kind_that_points_can_be_studied_by_name_and_no_other() -> None:
     said = CatalystDetectiveService.texts.texts("en-US")
     pointing = {category.id for category in event_table().news if category.polarity}
-    assert {key.removeprefix("kind.") for key in said if key.startswith("kind.")} == pointing
+    assert {key.removeprefix("event.") for key in said if key.startswith("event.")} == pointing
     assert event_table().sizes.keys() <= pointing | {"results"}
 
 

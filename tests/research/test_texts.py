@@ -69,7 +69,7 @@ def test_a_sentence_that_no_band_uses_is_gone(service: Service) -> None:
 def test_an_expert_adds_to_what_all_say_and_changes_none_of_it(service: Service) -> None:
     own = Catalogue(service.folder).texts("en-US")
     assert own.keys().isdisjoint(SAY.texts("en-US"))
-    assert texts(service) == SAY.texts("en-US") | own
+    assert texts(service).items() >= (SAY.texts("en-US") | own).items()
 
 
 def test_every_kind_of_event_has_an_impact_and_no_other_has() -> None:
