@@ -20,6 +20,8 @@ from tests.fakes.llm_server import Fixed, Hang, LLMServer
 
 ASKED = question(as_of="2026-06-30")
 KEY = {"Idempotency-Key": "order-66"}
+AT_ONCE = {"MOOT_SHUTDOWN_GRACE": "0"}
+"""When its server is gone, a worker has no time to end what it runs."""
 
 
 @pytest.fixture
@@ -172,7 +174,7 @@ async def report(http: httpx.AsyncClient, session: str) -> dict[str, Any]:
 
 
 async def test_a_server_that_is_killed_has_its_sessions_resumed_by_the_next(forge, home, env, llm_server):
-    async with server(forge, home, **env) as serving:
+    async with server(forge, home, **env, **AT_ONCE) as serving:
         left = await half_done(serving, llm_server, IN_THE_DEBATE)
         serving.signal(SIGKILL)
         assert await serving.exit_code() == -SIGKILL
@@ -180,7 +182,7 @@ async def test_a_server_that_is_killed_has_its_sessions_resumed_by_the_next(forg
 
 
 async def test_a_key_finds_its_session_after_the_server_was_killed(forge, home, env, llm_server):
-    async with server(forge, home, **env) as serving:
+    async with server(forge, home, **env, **AT_ONCE) as serving:
         session = (await half_done(serving, llm_server, **KEY))["id"]
         serving.signal(SIGKILL)
         assert await serving.exit_code() == -SIGKILL
