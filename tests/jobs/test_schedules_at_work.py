@@ -25,7 +25,7 @@ from moot.shared.infrastructure.settings import Settings
 from tests.entry.forked import Forge
 from tests.fakes.chat_servers import WEBHOOK_SECRET, ChatServer, running_chat_server
 from tests.fakes.clock import PATIENCE, FixedClock, HandClock
-from tests.fakes.tushare_server import SERVER_ERROR, TOKEN, TushareServer
+from tests.fakes.tushare_server import ODD, TOKEN, TushareServer
 from tests.fakes.tushare_tables import tushare_tables
 
 FIRST, SECOND = datetime(2025, 6, 30, 10, 9, tzinfo=UTC), datetime(2025, 12, 31, 10, 9, tzinfo=UTC)
@@ -190,7 +190,7 @@ async def test_the_data_of_the_day_are_fetched_first_and_what_fails_is_told(home
     share = "600519.SH"
     tables = await tushare_tables(FixedClock(now + timedelta(days=1)), [share], date(2025, 6, 1))
     with TushareServer(tables) as server:
-        server.always["daily_basic"] = SERVER_ERROR
+        server.always["daily_basic"] = ODD
         settings = Settings(home=home, log_level="error", tushare_token=TOKEN, tushare_url=server.url)  # type: ignore[arg-type]
         async with Moot(settings, clock=FixedClock(now)) as desk:
             upkeep, data = desk.market_data.upkeep(), desk.market_data.market_data()
