@@ -124,7 +124,11 @@ async def generate(body: GenerateBody, platform: Platform, workspace: Workspace)
         return await platform.llm_service().chat(messages, **how, caller_module="api")
 
 
-@router.post("/web-search", summary="Search the web; newest first, undated last")
+@router.post(
+    "/web-search",
+    summary="Search the web; newest first, undated last",
+    responses=refusals({503: "no search is set up, or none answered"}),
+)
 async def web_search(asked: WebSearchRequest, platform: Platform, workspace: Workspace) -> WebSearchResponse:
     with ExecutionContext(workspace=workspace).active():
         return await platform.web_search.search(asked)
