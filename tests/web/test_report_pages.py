@@ -85,7 +85,7 @@ async def read(client, path, locale="en-US", status=200) -> Seen:
 async def test_a_report_tells_the_verdict_the_argument_and_where_each_number_is_from(desk, locale):
     session = await research(desk, locale=locale)
     answer = await desk.get(f"/sessions/{session}/report", headers={"Accept-Language": locale})
-    assert len(answer.content) <= HEAVIEST
+    assert (len(answer.content) <= HEAVIEST, answer.headers["content-encoding"]) == (True, "gzip")
     page, result = (
         Seen(answer.text),
         (
