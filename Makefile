@@ -52,7 +52,8 @@ fuzz: $(VENV)/.installed-dev ## a million generated rules and decisions against 
 	MOOT_TEST_PAIRS=1000000 $(BIN)/python -m pytest -q --timeout 0 tests/governance/test_index_equals_reference.py
 	MOOT_TEST_PAIRS=100000 $(BIN)/python -m pytest -q --timeout 0 tests/governance/test_lattice_properties.py
 	MOOT_TEST_EXAMPLES=5000 $(BIN)/python -m pytest -q -n 2 --timeout 0 tests/debate tests/judge tests/llm_platform/test_parsing.py \
-		tests/intake/test_plan_repair.py tests/intake/test_report_text.py tests/market_data/test_directory.py
+		tests/intake/test_plan_repair.py tests/intake/test_report_text.py tests/market_data/test_directory.py \
+		tests/entry/test_openapi.py
 
 measured: $(VENV)/.installed-dev ## reports, debates, planted errors and hostile titles over the whole demo market, for about ten minutes
 	MOOT_TEST_REPORTS=all MOOT_TEST_PLANTED=6 MOOT_TEST_DEBATES=120 MOOT_TEST_GRAVE=1000 MOOT_TEST_HOSTILE=1 $(BIN)/python -m pytest -q -s --timeout 0 \

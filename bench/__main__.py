@@ -20,6 +20,7 @@ from bench import (
     intake,
     lake,
     models,
+    pages,
     real_session,
     screen,
     sessions,
@@ -145,6 +146,7 @@ PARTS: dict[str, Callable[[], Coroutine[None, None, list[Line]]]] = {
     "real": real_session.lines,
     "screen": screen.lines,
     "engine": engine.lines,
+    "pages": pages.lines,
 }
 
 

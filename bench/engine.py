@@ -1,4 +1,4 @@
-"""What the engine adds to a session, what a second worker brings, and how pages answer while sessions run."""
+"""What the engine adds to a session, and what a second worker brings."""
 
 import asyncio
 import json
@@ -13,8 +13,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from uuid import UUID
 
-import httpx
-from tests.entry.serving import calling, free_port
 from tests.postgres import running_postgres
 
 from bench.desk import QUESTION, StubDesk, stub_desk
@@ -31,11 +29,6 @@ OVERHEAD = {"SQLite": 12.0, "PostgreSQL": 25.0}
 """Milliseconds of CPU a session may take more because it stood in the queue."""
 LATENCY = 0.25
 LATENCY_BOUND = 96
-RUNNING = 4
-LOOKS = 60
-P95 = 200.0
-"""Milliseconds within which 95 of 100 pages are there while sessions run."""
-RESEARCH = "/api/v1/coordinator/research"
 
 
 @asynccontextmanager
@@ -140,50 +133,6 @@ async def work(url: str) -> None:
         await worker.stop()
 
 
-async def pages() -> Line:
-    """Session detail and report of `moot serve`, while four sessions of the demo market run in its worker."""
-    with tempfile.TemporaryDirectory() as home:
-        port = free_port()
-        env = os.environ | {
-            "MOOT_HOME": home,
-            "MOOT_LOG_LEVEL": "error",
-            "MOOT_WORKER_SESSIONS": str(RUNNING),
-        }
-        env.pop("MOOT_WORKER", None)
-        command = [sys.executable, "-m", "moot", "serve", "--port", str(port)]
-        with subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL) as server:  # noqa: ASYNC220
-            try:
-                times = await _look(port)
-            finally:
-                server.terminate()
-    p95 = sorted(times)[int(0.95 * len(times))]
-    detail = f"median {statistics.median(times):.0f} ms, p95 {p95:.0f} of {len(times)}"
-    return Line("detail and report while four sessions run, p95, ms", p95, P95, detail)
-
-
-async def _look(port: int) -> list[float]:
-    asked = {**QUESTION, "mode": "async"}
-    times: list[float] = []
-    async with calling(port) as http:
-        while True:
-            try:
-                (await http.get("/readyz")).raise_for_status()
-                break
-            except httpx.HTTPError:  # not there yet
-                await asyncio.sleep(0.1)
-        done = (await http.post(RESEARCH, json=QUESTION)).json()["session_id"]
-        for n in range(LOOKS):
-            page = await http.get(f"{RESEARCH}/sessions", params={"status": "queued", "page_size": 1})
-            for _ in range(RUNNING + 4 - page.json()["total"]):  # always some that wait
-                await http.post(RESEARCH, json={**asked, "symbol": f"9000{1 + n % 6:02}.DEMO"})
-            for place in ("", "/report"):
-                at = time.perf_counter()
-                (await http.get(f"{RESEARCH}/sessions/{done}{place}")).raise_for_status()
-                times.append(1e3 * (time.perf_counter() - at))
-            await asyncio.sleep(0.05)
-    return times
-
-
 async def lines() -> list[Line]:
     with tempfile.TemporaryDirectory() as folder, running_postgres() as postgres:
         sqlite = f"sqlite:///{Path(folder) / 'bench.db'}"
@@ -191,7 +140,6 @@ async def lines() -> list[Line]:
             await overhead("SQLite", sqlite),
             await overhead("PostgreSQL", await postgres.create(migrated=False)),
             await two_workers(await postgres.create(migrated=False)),
-            await pages(),
         ]
 
 

@@ -93,9 +93,9 @@ class Served(Client):
 
 
 @asynccontextmanager
-async def serving(settings: Settings, *, worker: bool = False) -> AsyncIterator[Served]:
-    """Whoever is here needs no key, whichever keys a test makes for others. A `worker` runs what is begun."""
-    desk = Moot(settings.model_copy(update={"shutdown_grace": 0.0, "open": True, "worker": worker}))
+async def serving(settings: Settings, *, worker: bool = False, keyless: bool = True) -> AsyncIterator[Served]:
+    """`keyless`: whoever is here needs no key, whichever a test makes for others. A `worker` runs what is begun."""
+    desk = Moot(settings.model_copy(update={"shutdown_grace": 0.0, "open": keyless, "worker": worker}))
     config = uvicorn.Config(
         create_app(desk), log_level="critical", lifespan="on", timeout_graceful_shutdown=2, **BOUNDS
     )

@@ -1,7 +1,7 @@
 """Words of strangers put wherever a session keeps words, past everything that would have refused them."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -96,17 +96,17 @@ def hostile_texts() -> list[str]:
     return made + sorted({f"{row['goal']} {json.dumps(row['calls'])}" for row in rows if row["goal"]})
 
 
-def poison(value: Any, texts: Iterator[str], name: str = "") -> Any:
+def poison(value: Any, texts: Iterator[str], name: str = "", *, kept: Set[str] = LITERALS) -> Any:
     """The same shape, with other words. A claim's `evidence` are ids, and so is a relation's `source`."""
     if isinstance(value, dict):
-        kept = {"source"} if "target" in value else set()
+        ids = {"source"} if "target" in value else set()
         return {
-            key: inner if key in kept | LITERALS else poison(inner, texts, key)
+            key: inner if key in ids | kept else poison(inner, texts, key, kept=kept)
             for key, inner in value.items()
         }
     if isinstance(value, list):
         return [
-            inner if name == "evidence" and isinstance(inner, str) else poison(inner, texts, name)
+            inner if name == "evidence" and isinstance(inner, str) else poison(inner, texts, name, kept=kept)
             for inner in value
         ]
     return value if not isinstance(value, str) or _is_day(value) else next(texts)

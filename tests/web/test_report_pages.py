@@ -85,7 +85,7 @@ async def read(client, path, locale="en-US", status=200) -> Seen:
 async def test_a_report_tells_the_verdict_the_argument_and_where_each_number_is_from(desk, locale):
     session = await research(desk, locale=locale)
     answer = await desk.get(f"/sessions/{session}/report", headers={"Accept-Language": locale})
-    assert len(answer.content) <= HEAVIEST
+    assert (len(answer.content) <= HEAVIEST, answer.headers["content-encoding"]) == (True, "gzip")
     page, result = (
         Seen(answer.text),
         (
@@ -220,6 +220,8 @@ async def test_striking_what_speaks_for_it_turns_the_verdict_and_is_on_record(de
     ] == []
     what_if = answer.headers["location"].split("/")[2]
     assert f"/sessions/{what_if}/report" in (await read(desk, f"/sessions/{session}/report")).links
+    for path in ("/", "/sessions", f"/sessions/{what_if}"):
+        assert (await read(desk, path)).said.count("what if") == 1, path
 
 
 async def test_with_a_script_only_what_moved_is_sent(desk):
@@ -308,6 +310,13 @@ async def test_sessions_stand_side_by_side(desk):
     assert "买入动议" in chinese.said
 
 
+async def test_sessions_are_chosen_from_their_list(desk):
+    chosen = {await research(desk), await research(desk, "900002.DEMO")}
+    listed = (await desk.get("/sessions")).text
+    assert set(re.findall(r'form="compare" name="s" value="([^"]+)"', listed)) == chosen
+    assert '<form id="compare" class="action" method="get" action="/compare">' in listed
+
+
 @pytest.mark.parametrize(
     ("query", "word"),
     [("s=nobody", "nobody"), ("s=1&s=2&s=3&s=4&s=5", "At most 4"), (f"s={quote('<b>')}", "<b>")],
@@ -328,7 +337,8 @@ async def test_a_report_is_taken_along_in_each_format(desk):
         answer = await desk.get(f"/sessions/{session}/files/report.{kind}")
         assert answer.content.startswith(first), kind
         assert answer.headers["content-disposition"] == f'attachment; filename="moot-{session[:8]}.{kind}"'
-        assert "default-src 'none'" in answer.headers["content-security-policy"]
+        policy = answer.headers["content-security-policy"]
+        assert ("default-src 'none'" in policy, "frame-ancestors 'none'" in policy) == (True, True)
     assert (await desk.get(f"/sessions/{session}/files/report.docx")).status_code == 404
     packed = await desk.post(f"/sessions/{session}/pack", headers=OURS)
     assert check_session_pack(packed.content, "en-US").intact

@@ -58,7 +58,7 @@ def moment(value: datetime | str | None) -> str | Markup:
         return NONE
     at = (datetime.fromisoformat(value) if isinstance(value, str) else value).astimezone(UTC)
     told = '<time datetime="{}" class="moment">{:%Y-%m-%d %H:%M} UTC</time>'
-    return Markup(told).format(at.isoformat(), at)  # noqa: S704  # a constant; what is put in is escaped
+    return Markup(told).format(at.isoformat(timespec="minutes"), at)  # noqa: S704  # a constant; what is put in is escaped
 
 
 def day(value: date | str | None) -> str:

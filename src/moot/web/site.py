@@ -6,8 +6,11 @@ from typing import NamedTuple
 
 from fastapi import APIRouter, FastAPI
 from fastapi.staticfiles import StaticFiles
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.routing import BaseRoute
+from starlette.types import Receive, Scope, Send
 
+from moot.shared.presentation.caller import is_api
 from moot.web import (
     approvals,
     ask,
@@ -59,11 +62,20 @@ PAGES = (
 )
 
 
+class Compressed(GZipMiddleware):
+    """What people look at; what programs read may be a stream, which would be held back."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        for_programs = scope["type"] != "http" or is_api(scope["path"])
+        await (self.app if for_programs else super().__call__)(scope, receive, send)
+
+
 def install_console(app: FastAPI) -> None:
     """Needs `desk` in the application's state. Pages are not in the OpenAPI document: they are for people."""
     app.state.pages = {place.name for place in PAGES}
     app.state.navigation = [place for place in PAGES if place.path]
     app.state.error_page = show_error
+    app.add_middleware(Compressed, compresslevel=6)
     app.mount("/static", StaticFiles(directory=Path(__file__).parent / "static"))
     app.router.routes.extend(_routes())
 

@@ -25,7 +25,7 @@ def workspace_of(request: Request) -> str:
 
 def is_api(path: str) -> bool:
     """For programs, in JSON. All else is for people, in pages and forms."""
-    return path.startswith("/api/")
+    return path.startswith("/api/") or path in {"/healthz", "/readyz"}
 
 
 def wants_page(request: Request) -> bool:

@@ -61,6 +61,7 @@
   });
 
   document.addEventListener("htmx:afterSwap", (event) => localise(event.target));
+  document.querySelector(".top nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
   localise(document);
   tick();
   setInterval(tick, 1000);

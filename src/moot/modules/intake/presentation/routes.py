@@ -32,7 +32,7 @@ MOST_LISTED = 100
 ANSWERS: dict[int | str, dict[str, Any]] = {
     200: {
         "model": Conversation,
-        "content": {STREAM: {"schema": {"type": "string"}}},
+        "content": {STREAM: {}},
         "description": "as JSON; with `Accept: text/event-stream` as events: message_chunk | tool_call | "
         "tool_result | plan | interrupt | step | citation | report | error | done, `data`: JSON. Ends after `done`",
     },

@@ -3,7 +3,6 @@
 A key goes in and never comes out. Calls are recorded and budgeted like every other.
 """
 
-from datetime import date
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request
@@ -22,6 +21,7 @@ from moot.modules.llm_platform.application.llm_service import ChatResult
 from moot.modules.llm_platform.application.web_search import WebSearchRequest, WebSearchResponse
 from moot.modules.llm_platform.container import LLMPlatformContainer
 from moot.modules.llm_platform.domain.chat import compose
+from moot.shared.domain.clock import Day
 from moot.shared.domain.validation import Strict
 from moot.shared.infrastructure.execution_context import ExecutionContext
 from moot.shared.presentation.caller import Caller, Workspace
@@ -97,7 +97,7 @@ async def usage(
     platform: Platform,
     workspace: Workspace,
     by: By = "model",
-    since: Annotated[date | None, Query(description="first day (UTC); default: all days")] = None,
+    since: Annotated[Day | None, Query(description="first day (UTC); default: all days")] = None,
 ) -> UsageReport:
     return await platform.usage_service().usage(by, workspace, since)
 
@@ -124,7 +124,11 @@ async def generate(body: GenerateBody, platform: Platform, workspace: Workspace)
         return await platform.llm_service().chat(messages, **how, caller_module="api")
 
 
-@router.post("/web-search", summary="Search the web; newest first, undated last")
+@router.post(
+    "/web-search",
+    summary="Search the web; newest first, undated last",
+    responses=refusals({503: "no search is set up, or none answered"}),
+)
 async def web_search(asked: WebSearchRequest, platform: Platform, workspace: Workspace) -> WebSearchResponse:
     with ExecutionContext(workspace=workspace).active():
         return await platform.web_search.search(asked)

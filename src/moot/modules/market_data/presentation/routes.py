@@ -10,6 +10,7 @@ from moot.modules.market_data.application.directory import Match
 from moot.modules.market_data.application.market_data import MarketData
 from moot.modules.market_data.application.sql import TABLES, QueryResult, SqlDoor, SqlQuestion
 from moot.modules.market_data.container import MarketDataContainer
+from moot.shared.domain.clock import Day
 from moot.shared.domain.errors import Conflict
 from moot.shared.domain.facts import Company, DailyBar, DailyValuation, FinancialReport, NewsItem
 from moot.shared.domain.symbol import Symbol
@@ -29,8 +30,8 @@ def container(request: Request) -> MarketDataContainer:
 
 Data = Annotated[MarketDataContainer, Depends(container)]
 Share = Annotated[str, Path(description="a code in any spelling, or a name: 600519, 600519.SH, 贵州茅台")]
-Day = Annotated[
-    date | None, Query(description="YYYY-MM-DD; default: a year before the end, and the present day")
+Bound = Annotated[
+    Day | None, Query(description="YYYY-MM-DD; default: a year before the end, and the present day")
 ]
 AsOf = Annotated[AwareDatetime | None, Query(description="what was known then; default: now")]
 
@@ -46,7 +47,7 @@ class Reading(NamedTuple):
 
 
 async def reading(
-    symbol: Share, data: Data, start: Day = None, end: Day = None, as_of: AsOf = None
+    symbol: Share, data: Data, start: Bound = None, end: Bound = None, as_of: AsOf = None
 ) -> Reading:
     share, moment = await data.directory().symbol(symbol), as_of or data.clock.now()
     last = end or share.local_date(moment)

@@ -70,7 +70,7 @@ REPORTS: dict[str, Callable[[ResearchResult, Style], str]] = {
     "application/json": lambda result, _: result.model_dump_json(),
 }
 AS_TEXT_ONLY = {
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Vary": "Accept",
 }
@@ -115,7 +115,7 @@ async def report(request: Request, one: OneSession, style: Annotated[Style, Quer
 COME_BACK_MS = 2000
 MOST_EVENTS = 10**9
 EVENTS = {
-    "content": {"text/event-stream": {"schema": {"type": "string"}}},
+    "content": {"text/event-stream": {}},
     "description": "`id`: number, `event`: session | node_started | node_retrying | node_finished | node_failed | "
     "decision | debate | verdict | done, `data`: JSON. Ends after `done`",
 }
