@@ -291,12 +291,10 @@ class Moot(Desk):
         for part in ("jobs", "coordinator", "market_data", "llm_platform"):
             if part in vars(self):
                 await getattr(self, part).close()
-        if self.trail is not None:
-            await self.trail.finish()
+        if self.database is not None:
+            await self.database.close()  # before the queue: what is written at last may go there
         if self._queue is not None:
             await self._queue.close()
-        if self.database is not None:
-            await self.database.close()
 
     async def rest(self, *, grace: float = 0.0) -> None:
         """Take on nothing more; what runs may come to its end for so long, and the rest is left to others."""

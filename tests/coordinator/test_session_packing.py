@@ -12,6 +12,7 @@ from sqlalchemy import select, text
 from moot.desk import Moot
 from moot.modules.coordinator.domain.model.session import NodeExecution, ResearchSession, SessionFilter
 from moot.modules.coordinator.infrastructure.records import SessionPruning
+from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.kept_texts import FILTERS
 from moot.shared.infrastructure.settings import Settings
@@ -91,6 +92,15 @@ async def test_nodes_read_as_they_were_written(desk, name):
         heavy.id: {"claims": CLAIMS},
     }
     assert (await desk.verify(session.id)).intact
+
+
+async def test_closing_the_database_waits_for_what_is_being_packed(desk, database):
+    node = a_node(UUID(int=7), result_data={"claims": CLAIMS})
+    theirs = Database(database.safe_url)
+    await end(Recorder(AuditTrail(theirs)), node)
+    await theirs.close()
+    (cell,) = await bare(desk, "result_data", "node_executions")
+    assert len(cell) < 60
 
 
 async def test_a_list_looks_nothing_up_and_shows_what_was_asked(desk):

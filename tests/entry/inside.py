@@ -1,6 +1,7 @@
 """The command line inside the test's own process: far quicker where a process of its own proves nothing more."""
 
 import asyncio
+import logging
 import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -24,6 +25,7 @@ def inside(home: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
         gone = dict.fromkeys(os.environ.keys() - wanted.keys())
         env = {**gone, **wanted}
         seen = await asyncio.to_thread(CliRunner().invoke, app, arguments, input=typed, env=env)
+        logging.getLogger("dbos").handlers.clear()  # they write to what the command wrote to, which is closed
         return CompletedProcess(arguments, seen.exit_code, seen.stdout, seen.stderr)
 
     return run

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 import pytest
+from sqlalchemy import text
 
 from moot import Moot
 from moot.modules.coordinator.application import run
@@ -24,6 +25,16 @@ async def desk(home, clock, empty_url):
     await database.close()
     async with Moot(Settings(home=home, database_url=empty_url), clock=TickingClock(clock.now())) as desk:
         yield desk
+
+
+async def test_a_desk_does_not_open_with_tables_of_another_build(desk, home, empty_url):
+    """What is asked for there would be lost, and nobody would notice."""
+    await desk.database.write(lambda db: db.execute(text("UPDATE alembic_version SET build = 'another'")))
+    later = Moot(Settings(home=home, database_url=empty_url, log_level="error"))
+    with pytest.raises(Unavailable, match="another build") as refused:
+        await later.__aenter__()
+    assert refused.value.code == "DATABASE_OTHER_BUILD"
+    await later.database.close()
 
 
 @pytest.mark.accepts("A2-08", "A2-09", "A2-11")

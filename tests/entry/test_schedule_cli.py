@@ -57,6 +57,19 @@ async def test_what_is_scheduled_is_listed_paused_run_and_removed(moot):
     assert [one["name"] for one in left["items"]] == ["weekly"]
 
 
+async def test_a_file_is_read_when_it_is_added(moot, tmp_path):
+    file = tmp_path / "mine.csv"
+    file.write_text("name,symbol\nMirage,900001.DEMO\nnobody,999999.DEMO\n# later,\n", "utf-8")
+    refused = await moot("schedule", "add", "mine", "-u", str(file))
+    assert (refused.returncode, "mine.csv line 3: 999999.DEMO" in refused.stderr) == (2, True)
+    added = await moot(
+        "schedule", "add", "mine", "-u", str(file), "-u", "watch:none", "--skip-unknown", "--json"
+    )
+    assert json.loads(added.stdout)["request"]["universe"] == ["900001.DEMO", "999999.DEMO", "watch:none"]
+    missing = await moot("schedule", "add", "gone", "-u", "gone.csv")
+    assert (missing.returncode, "gone.csv" in missing.stderr) == (2, True)
+
+
 async def test_workspaces_have_their_own(moot):
     await moot("schedule", "add", "nightly", *SHARES, "--workspace", "theirs")
     assert json.loads((await moot("schedule", "list", "--json")).stdout) == {"items": []}

@@ -8,14 +8,17 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import select, text
 
 from moot.desk import Moot
 from moot.modules.jobs.infrastructure import engine
 from moot.modules.jobs.infrastructure.engine import Engine
 from moot.shared.domain.errors import Unavailable
+from moot.shared.infrastructure import packing
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.settings import Settings
+from moot.shared.infrastructure.tables import TextRow
+from moot.shared.infrastructure.transactions import GroupCommit
 from tests.fakes.clock import PATIENCE
 
 ASKED: dict[str, Any] = {
@@ -147,6 +150,29 @@ async def test_jobs_that_ended_long_ago_are_removed_and_no_others(
     monkeypatch.setattr(engine, "AT_A_TIME", 1)
     await desk.jobs.engine.clear_ended()
     assert await jobs(desk) == {str(waits): "ENQUEUED"}
+
+
+async def test_what_a_process_killed_before_packing_left_is_packed_when_its_job_is_removed(
+    settings: Settings, desk: Moot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def die(_: list[UUID]) -> None: ...
+
+    async def count_packed() -> int:
+        assert desk.database is not None
+        async with desk.database.session() as db:
+            return len((await db.execute(select(TextRow.id))).all())
+
+    session_id = (await desk.start(**ASKED)).id
+    monkeypatch.setattr(packing, "LEAST_SESSION", 1)
+    async with working(settings) as worker:
+        monkeypatch.setattr(worker.trail, "_packing", GroupCommit(die))
+        worker.work()
+        assert await ended(desk, session_id) == "completed"
+    assert await count_packed() == 0
+    monkeypatch.setattr(engine, "KEPT", timedelta(hours=-1))
+    await desk.jobs.engine.clear_ended()
+    assert (await count_packed() > 0, await jobs(desk)) == (True, {})
+    assert (await desk.verify(session_id)).intact
 
 
 async def test_what_was_put_back_keeps_its_place_and_what_has_no_job_gets_one(

@@ -521,10 +521,3 @@ async def test_there_is_an_end_to_how_many(scene, monkeypatch):
     with pytest.raises(InvalidInput, match="1 schedules at most"):
         await scene.service().add(body("another"))
     await scene.service("theirs").add(body("another"))
-
-
-async def test_a_desk_that_stores_nothing_says_so():
-    clock = HandClock(NOW)
-    service = ScheduleService(None, lambda _: Batches(), trading_calendar, clock, workspace="default")
-    with pytest.raises(Unavailable, match="MOOT_PERSISTENCE=off"):
-        await service.list()

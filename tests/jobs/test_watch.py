@@ -136,7 +136,8 @@ def test_what_held_before_is_what_was_known_by_then():
     assert find_before(rulings[0], rulings) is None
 
 
-async def test_a_desk_that_stores_nothing_says_so(market, record):
-    lists = WatchlistService(None, market, record, FixedClock(NOW), "default")
+@pytest.mark.parametrize("kind", ["watchlists", "schedules", "destinations", "batches"])
+def test_a_desk_that_stores_nothing_says_so(kind, tmp_path):
+    desk = Moot(Settings(persistence=False, home=tmp_path, log_level="error"))
     with pytest.raises(Unavailable, match="MOOT_PERSISTENCE=off"):
-        await lists.list()
+        getattr(desk.jobs, kind)()

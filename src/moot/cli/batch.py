@@ -1,10 +1,9 @@
 """`moot batch`: many shares looked through, the leading ones judged, and a ranked table."""
 
 import asyncio
-import csv
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal
 from uuid import UUID
 
 import typer
@@ -13,11 +12,23 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from moot.cli.options import DAY, AsJson, argument, group, number_or_text, option, read_file
+from moot.cli.options import (
+    EVERYBODY,
+    AsJson,
+    AsOf,
+    Experts,
+    Language,
+    Over,
+    Rounds,
+    SkipDebate,
+    argument,
+    group,
+    option,
+)
 from moot.cli.outcome import command, on_desk
 from moot.cli.printing import Prose, line_field, price, print_json, print_table, tell
 from moot.cli.texts import SAY, environment_locale, say
-from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS
+from moot.cli.universe import naming_lines, read_universe, word_request
 from moot.modules.jobs.application.batch_report import (
     NONE,
     name_column,
@@ -29,9 +40,9 @@ from moot.modules.jobs.application.batch_report import (
 )
 from moot.modules.jobs.application.batches import BatchPage, BatchResults, BatchView, Format, Ranked
 from moot.shared.domain.errors import InvalidInput, Unavailable
-from moot.shared.domain.messages import LOCALES, Locale, shorten
+from moot.shared.domain.messages import Locale, shorten
 from moot.shared.infrastructure.home import write_private
-from moot.shared.infrastructure.settings import Settings, split_names
+from moot.shared.infrastructure.settings import Settings
 
 if TYPE_CHECKING:
     from moot.desk import Moot
@@ -40,8 +51,7 @@ LOOK_AGAIN = 0.5
 """Seconds until somebody who waits looks at a batch again."""
 SHOWN = 15
 """Shares that were not judged, of those that are listed in a terminal."""
-SYMBOL_COLUMNS = ("symbol", "ts_code", "code", "代码", "股票代码", "证券代码")
-"""What the column of a CSV is called that has the shares, whichever comes first."""
+Background = Annotated[bool, option("batch.help.background", "--background")]
 BatchId = Annotated[str, argument("batch.help.id", metavar="[ID|last]")]
 
 batch = group("help.batch")
@@ -55,37 +65,32 @@ def run(
     name: Annotated[str | None, option("batch.help.name")] = None,
     top: Annotated[str | None, option("batch.help.top", metavar="N")] = None,
     max_cost: Annotated[str | None, option("batch.help.max_cost", metavar="X")] = None,
-    experts: Annotated[
-        str, option("help.experts", show_default=False, told={"experts": ", ".join(EXPERTS)})
-    ] = ",".join(EXPERTS),
-    as_of: Annotated[str | None, option("help.as_of", metavar=DAY)] = None,
-    over: Annotated[str | None, option("help.over", metavar="N")] = None,
-    rounds: Annotated[str | None, option("help.rounds", metavar="N")] = None,
-    skip_debate: Annotated[bool, option("help.skip_debate", "--skip-debate")] = False,
+    experts: Experts = EVERYBODY,
+    as_of: AsOf = None,
+    over: Over = None,
+    rounds: Rounds = None,
+    skip_debate: SkipDebate = False,
     skip_unknown: Annotated[bool, option("batch.help.skip_unknown", "--skip-unknown")] = False,
-    locale: Annotated[str | None, option("help.locale", told={"locales": LOCALES})] = None,
-    background: Annotated[bool, option("batch.help.background", "--background")] = False,
+    locale: Language = None,
+    background: Background = False,
     as_json: AsJson = False,
 ) -> None:
     with command(locale, as_json=as_json) as settings:
-        shares = [share for typed in universe for share in read_universe(typed)]
-        numbers = {"top": top, "max_cost": max_cost, "horizon": over, "rounds": rounds}
-        asked: dict[str, Any] = {
-            "universe": [share.text for share in shares],
-            "name": name or ", ".join(universe)[:64],
-            "experts": split_names(experts),
-            "as_of": as_of,
-            "skip_debate": skip_debate,
-            "skip_unknown": skip_unknown,
-            "locale": locale or environment_locale(),
-            **{key: number_or_text(value) for key, value in numbers.items() if value},
-        }
+        shares = read_universe(universe)
+        asked = word_request(
+            shares,
+            experts,
+            locale,
+            {"top": top, "max_cost": max_cost, "horizon": over, "rounds": rounds},
+            name=name or ", ".join(universe)[:64],
+            as_of=as_of,
+            skip_debate=skip_debate,
+            skip_unknown=skip_unknown,
+        )
 
         async def start(desk: "Moot") -> BatchView:
-            try:
+            with naming_lines(shares):
                 return await desk.jobs.batches().start(asked)
-            except InvalidInput as e:
-                raise name_lines(e, shares) from None
 
         _see_through(settings, start, background=background, as_json=as_json)
 
@@ -112,7 +117,7 @@ def pause(batch_id: BatchId = "last", as_json: AsJson = False) -> None:
 @batch.command("resume", help=say("batch.help.resume"))
 def resume(
     batch_id: BatchId = "last",
-    background: Annotated[bool, option("batch.help.background", "--background")] = False,
+    background: Background = False,
     as_json: AsJson = False,
 ) -> None:
     async def start(desk: "Moot") -> BatchView:
@@ -149,52 +154,6 @@ def export(
         except OSError as e:
             raise Unavailable(SAY("session_files.not_written", path=out, reason=e.strerror or e)) from e
         tell("batch.exported", path=out, rows=len(results.rows))
-
-
-class Given(NamedTuple):
-    """A share as it was typed, or as a line of a file has it."""
-
-    text: str
-    line: int = 0
-    file: str = ""
-
-
-def read_universe(typed: str) -> list[Given]:
-    """A file has one share a line, or is a CSV with a column for them; what begins with # is left out."""
-    path = Path(typed)
-    if not path.is_file():
-        if path.suffix.lower() in (".csv", ".txt"):
-            read_file(path)  # says that there is none
-        return [Given(text.strip()) for text in typed.split(",") if text.strip()]
-    lines = read_file(path).removeprefix("\ufeff").splitlines()
-    rows = [(number, row) for number, row in enumerate(csv.reader(lines), 1) if row]
-    head = [cell.strip().lower() for cell in rows[0][1]] if rows else []
-    column = next((head.index(name) for name in SYMBOL_COLUMNS if name in head), None)
-    body = rows if column is None else rows[1:]
-    found = [
-        Given(row[column or 0].strip(), number, path.name) for number, row in body if len(row) > (column or 0)
-    ]
-    return [one for one in found if one.text and not one.text.startswith("#")]
-
-
-def name_lines(error: InvalidInput, shares: list[Given]) -> InvalidInput:
-    """The same, with the lines of the file in which those stand that mean no share."""
-    lines = {share.text: share for share in reversed(shares) if share.line}
-    unknown = [one for one in error.details.get("unknown", []) if one["given"] in lines]
-    if not unknown:
-        return error
-    told = [
-        SAY(
-            "batch.unknown_line",
-            file=lines[one["given"]].file,
-            line=lines[one["given"]].line,
-            given=one["given"],
-            why=one["why"],
-        )
-        for one in unknown[:TOLD]
-    ]
-    said = SAY("batch.unknown_lines", count=len(error.details["unknown"]), lines=told)
-    return InvalidInput(said, code=error.code, **error.details)
 
 
 def _see_through(
@@ -344,5 +303,3 @@ NUMBERS = ("rank", "lean", "position_percent", "screen_lean")
 ACTION_STYLES = {"BUY": "green", "SELL": "red", "HOLD": "yellow"}
 NAME, NOTE = 18, 240
 """Signs of a batch's name in a list, and cells of why a share has no verdict."""
-TOLD = 20
-"""Lines of a file that mean no share."""

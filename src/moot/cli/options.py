@@ -16,7 +16,7 @@ from moot.cli import Commands, Group
 from moot.cli.texts import SAY, say
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.experts import ExpertType
-from moot.shared.domain.messages import Message
+from moot.shared.domain.messages import LOCALES, Message
 from moot.shared.domain.validation import validate
 from moot.shared.infrastructure.redaction import REDACT
 
@@ -42,6 +42,28 @@ def argument(key: str, *, told: Mapping[str, Any] | None = None, **more: Any) ->
 Profile = Literal["default", "research", "tools", "presets", "none"]
 
 AsJson = Annotated[bool, option("help.json", "--json")]
+AsOf = Annotated[str | None, option("help.as_of", metavar=DAY)]
+Language = Annotated[str | None, option("help.locale", told={"locales": LOCALES})]
+Over = Annotated[str | None, option("help.over", metavar="N")]
+Rounds = Annotated[str | None, option("help.rounds", metavar="N")]
+SkipDebate = Annotated[bool, option("help.skip_debate", "--skip-debate")]
+
+
+def complete_experts(incomplete: str) -> list[str]:
+    before, comma, _ = incomplete.rpartition(",")
+    return [f"{before}{comma}{expert.value}" for expert in ExpertType if expert.value not in before]
+
+
+EVERYBODY = ",".join(ExpertType)
+Experts = Annotated[
+    str,
+    option(
+        "help.experts",
+        show_default=False,
+        told={"experts": ", ".join(ExpertType)},
+        autocompletion=complete_experts,
+    ),
+]
 
 
 def day(name: str, text: str | None) -> date | None:
@@ -61,11 +83,6 @@ def list_typed(words: Sequence[str]) -> list[str]:
     if not any(typed):
         raise InvalidInput(SAY("no_symbols"))
     return list(dict.fromkeys(filter(None, typed)))
-
-
-def complete_experts(incomplete: str) -> list[str]:
-    before, comma, _ = incomplete.rpartition(",")
-    return [f"{before}{comma}{expert.value}" for expert in ExpertType if expert.value not in before]
 
 
 def check_typed(kind: type[M], **typed: object) -> M:

@@ -11,7 +11,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console, Group, RenderableType
 
-from moot.cli.options import DAY, AsJson, argument, complete_experts, list_typed, number_or_text, option
+from moot.cli.options import (
+    EVERYBODY,
+    AsJson,
+    AsOf,
+    Experts,
+    Language,
+    Over,
+    Rounds,
+    SkipDebate,
+    argument,
+    list_typed,
+    number_or_text,
+    option,
+)
 from moot.cli.outcome import at_desk, command, error_body, log_file, name_share
 from moot.cli.printing import Prose, amount, count_up, field, line_field, price, print_json, print_table, tell
 from moot.cli.research_view import (
@@ -28,7 +41,7 @@ from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS
 from moot.modules.coordinator.application.report_words import Wording
 from moot.shared.domain.errors import AppError, InvalidInput, Unavailable
 from moot.shared.domain.experts import ExpertType
-from moot.shared.domain.messages import LOCALES, Locale, Message, locale_of
+from moot.shared.domain.messages import Locale, Message, locale_of
 from moot.shared.infrastructure.settings import Settings, split_names
 
 if TYPE_CHECKING:
@@ -47,28 +60,22 @@ if TYPE_CHECKING:
 AT_ONCE = 4
 """Sessions of one command that run side by side: more would only wait for one another's models."""
 HOLDER = say("usage.holder")
+Limit = Annotated[str | None, option("help.limit", metavar="N")]
+MaxCost = Annotated[str | None, option("help.max_cost", metavar="X")]
 AFTER_THE_EXPERTS = [["bull_advocate", "bear_advocate"], ["resolution"], ["verdict"]]
 """Who speaks next, and who at the same time, unless the debate is skipped."""
 
 
 def research(
     symbols: Annotated[list[str], argument("help.symbols", metavar="SYMBOL")],
-    experts: Annotated[
-        str,
-        option(
-            "help.experts",
-            show_default=False,
-            told={"experts": ", ".join(EXPERTS)},
-            autocompletion=complete_experts,
-        ),
-    ] = ",".join(EXPERTS),
-    as_of: Annotated[str | None, option("help.as_of", metavar=DAY)] = None,
-    skip_debate: Annotated[bool, option("help.skip_debate", "--skip-debate")] = False,
-    limit: Annotated[str | None, option("help.limit", metavar="N")] = None,
-    locale: Annotated[str | None, option("help.locale", told={"locales": LOCALES})] = None,
-    rounds: Annotated[str | None, option("help.rounds", metavar="N")] = None,
-    over: Annotated[str | None, option("help.over", metavar="N")] = None,
-    max_cost: Annotated[str | None, option("help.max_cost", metavar="X")] = None,
+    experts: Experts = EVERYBODY,
+    as_of: AsOf = None,
+    skip_debate: SkipDebate = False,
+    limit: Limit = None,
+    locale: Language = None,
+    rounds: Rounds = None,
+    over: Over = None,
+    max_cost: MaxCost = None,
     holding: Annotated[bool, option("help.holding", "--holding", rich_help_panel=HOLDER)] = False,
     cost: Annotated[str | None, option("help.cost", metavar="X", rich_help_panel=HOLDER)] = None,
     horizon: Annotated[str | None, option("help.horizon", rich_help_panel=HOLDER)] = None,
@@ -108,10 +115,10 @@ def expert(
         ),
     ],
     symbol: Annotated[str, argument("help.symbol", metavar="SYMBOL")],
-    as_of: Annotated[str | None, option("help.as_of", metavar=DAY)] = None,
-    limit: Annotated[str | None, option("help.limit", metavar="N")] = None,
-    locale: Annotated[str | None, option("help.locale", told={"locales": LOCALES})] = None,
-    max_cost: Annotated[str | None, option("help.max_cost", metavar="X")] = None,
+    as_of: AsOf = None,
+    limit: Limit = None,
+    locale: Language = None,
+    max_cost: MaxCost = None,
     as_json: AsJson = False,
 ) -> None:
     """A session like any other, of one expert and without a debate."""

@@ -1,21 +1,30 @@
 """`moot schedule`: what is researched on trading days without being asked again."""
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from rich.console import Console
 from rich.text import Text
 
-from moot.cli.options import AsJson, argument, complete_experts, group, number_or_text, option
-from moot.cli.outcome import on_desk
+from moot.cli.options import (
+    EVERYBODY,
+    AsJson,
+    Experts,
+    Language,
+    Over,
+    SkipDebate,
+    argument,
+    group,
+    option,
+)
+from moot.cli.outcome import command, on_desk
 from moot.cli.printing import field, line_field, list_facts, print_table, tell
-from moot.cli.texts import environment_locale, say
+from moot.cli.texts import say
+from moot.cli.universe import naming_lines, read_universe, word_request
 from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS
 from moot.modules.jobs.application.schedules import FIGURES_OUT, ScheduleList, ScheduleRun, ScheduleView
-from moot.shared.domain.messages import LOCALES
 from moot.shared.domain.symbol import TIME_ZONES, Market
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
-from moot.shared.infrastructure.settings import split_names
 
 if TYPE_CHECKING:
     from moot.desk import Moot
@@ -31,7 +40,7 @@ schedule = group("help.schedule")
 def add(
     name: Name,
     universe: Annotated[
-        list[str], option("schedule.help.universe", "--universe", "-u", metavar="SYMBOL|watch:LIST|…")
+        list[str], option("schedule.help.universe", "--universe", "-u", metavar="FILE|SYMBOL|…")
     ],
     at: Annotated[str | None, option("schedule.help.at", metavar="HH:MM")] = None,
     weekly: Annotated[bool, option("schedule.help.weekly", "--weekly")] = False,
@@ -40,39 +49,27 @@ def add(
     ] = None,
     top: Annotated[str | None, option("schedule.help.top", metavar="N")] = None,
     max_cost: Annotated[str | None, option("schedule.help.max_cost", metavar="X")] = None,
-    experts: Annotated[
-        str,
-        option(
-            "help.experts",
-            show_default=False,
-            told={"experts": ", ".join(EXPERTS)},
-            autocompletion=complete_experts,
-        ),
-    ] = ",".join(EXPERTS),
-    over: Annotated[str | None, option("help.over", metavar="N")] = None,
-    skip_debate: Annotated[bool, option("help.skip_debate", "--skip-debate")] = False,
+    experts: Experts = EVERYBODY,
+    over: Over = None,
+    skip_debate: SkipDebate = False,
     skip_unknown: Annotated[bool, option("schedule.help.skip_unknown", "--skip-unknown")] = False,
-    locale: Annotated[str | None, option("help.locale", told={"locales": LOCALES})] = None,
+    locale: Language = None,
     workspace: Workspace = DEFAULT_WORKSPACE,
     as_json: AsJson = False,
 ) -> None:
-    numbers = {"top": top, "max_cost": max_cost, "horizon": over}
-    request: dict[str, Any] = {
-        "universe": universe,
-        "experts": split_names(experts),
-        "skip_debate": skip_debate,
-        "skip_unknown": skip_unknown,
-        "locale": locale or environment_locale(),
-        **{key: number_or_text(value) for key, value in numbers.items() if value},
-    }
-    body = {
-        "name": name,
-        "request": request,
-        "at": at,
-        "every": "week" if weekly else "day",
-        "market": market,
-    }
-    on_desk(lambda desk: _of(desk, workspace).add(body), _tell_added, as_json=as_json)
+    with command(as_json=as_json):
+        shares = read_universe(universe)
+        numbers = {"top": top, "max_cost": max_cost, "horizon": over}
+        flags = {"skip_debate": skip_debate, "skip_unknown": skip_unknown}
+        request = word_request(shares, experts, locale, numbers, **flags)
+        every = "week" if weekly else "day"
+        body = {"name": name, "request": request, "at": at, "every": every, "market": market}
+
+        async def work(desk: "Moot") -> ScheduleView:
+            with naming_lines(shares):
+                return await _of(desk, workspace).add(body)
+
+        on_desk(work, _tell_added, as_json=as_json)
 
 
 @schedule.command("list", help=say("schedule.help.list"))
@@ -85,40 +82,21 @@ def show(name: Name, workspace: Workspace = DEFAULT_WORKSPACE, as_json: AsJson =
     on_desk(lambda desk: _of(desk, workspace).find(name), _show, as_json=as_json)
 
 
-@schedule.command("pause", help=say("schedule.help.pause"))
-def pause(name: Name, workspace: Workspace = DEFAULT_WORKSPACE, as_json: AsJson = False) -> None:
-    on_desk(
-        lambda desk: _of(desk, workspace).pause(name),
-        lambda view: tell("schedule.paused", name=view.name),
-        as_json=as_json,
-    )
+def _add_turn(name: str, said: str) -> None:
+    """A command that does something to one schedule, and tells so."""
+    method = name.replace("-", "_")
+
+    @schedule.command(name, help=say(f"schedule.help.{method}"))
+    def turn(name: Name, workspace: Workspace = DEFAULT_WORKSPACE, as_json: AsJson = False) -> None:
+        on_desk(
+            lambda desk: getattr(_of(desk, workspace), method)(name),
+            lambda view: tell(f"schedule.{said}", name=view.name, due=_moment(view, view.next_due)),
+            as_json=as_json,
+        )
 
 
-@schedule.command("resume", help=say("schedule.help.resume"))
-def resume(name: Name, workspace: Workspace = DEFAULT_WORKSPACE, as_json: AsJson = False) -> None:
-    on_desk(
-        lambda desk: _of(desk, workspace).resume(name),
-        lambda view: tell("schedule.resumed", name=view.name, due=_moment(view, view.next_due)),
-        as_json=as_json,
-    )
-
-
-@schedule.command("remove", help=say("schedule.help.remove"))
-def remove(name: Name, workspace: Workspace = DEFAULT_WORKSPACE, as_json: AsJson = False) -> None:
-    on_desk(
-        lambda desk: _of(desk, workspace).remove(name),
-        lambda view: tell("schedule.removed", name=view.name),
-        as_json=as_json,
-    )
-
-
-@schedule.command("run-now", help=say("schedule.help.run_now"))
-def run_now(name: Name, workspace: Workspace = DEFAULT_WORKSPACE, as_json: AsJson = False) -> None:
-    on_desk(
-        lambda desk: _of(desk, workspace).run_now(name),
-        lambda view: tell("schedule.asked", name=view.name),
-        as_json=as_json,
-    )
+for _name, _said in {"pause": "paused", "resume": "resumed", "remove": "removed", "run-now": "asked"}.items():
+    _add_turn(_name, _said)
 
 
 def _of(desk: "Moot", workspace: str) -> "Schedules":

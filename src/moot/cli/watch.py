@@ -1,5 +1,6 @@
 """`moot watch`: the shares that somebody keeps an eye on."""
 
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated
 
 from moot.cli.options import AsJson, argument, group, list_typed, option
@@ -19,11 +20,7 @@ watch = group("help.watch")
 
 @watch.command("add", help=say("watch.help.add"))
 def add(symbols: Symbols, list_name: ListName = DEFAULT_LIST, as_json: AsJson = False) -> None:
-    async def work(desk: "Moot") -> Watchlist:
-        meant = [await name_share(desk, text, as_json=as_json) for text in list_typed(symbols)]
-        return await desk.add_to_watchlist(*meant, list_name=list_name)
-
-    on_desk(work, _show, as_json=as_json)
+    _change(lambda desk: desk.add_to_watchlist, symbols, list_name, as_json=as_json)
 
 
 @watch.command("list", help=say("watch.help.show"))
@@ -36,9 +33,19 @@ def show(
 
 @watch.command("remove", help=say("watch.help.remove"))
 def remove(symbols: Symbols, list_name: ListName = DEFAULT_LIST, as_json: AsJson = False) -> None:
+    _change(lambda desk: desk.remove_from_watchlist, symbols, list_name, as_json=as_json)
+
+
+def _change(
+    how: Callable[["Moot"], Callable[..., Awaitable[Watchlist]]],
+    symbols: list[str],
+    name: str,
+    *,
+    as_json: bool,
+) -> None:
     async def work(desk: "Moot") -> Watchlist:
         meant = [await name_share(desk, text, as_json=as_json) for text in list_typed(symbols)]
-        return await desk.remove_from_watchlist(*meant, list_name=list_name)
+        return await how(desk)(*meant, list_name=name)
 
     on_desk(work, _show, as_json=as_json)
 

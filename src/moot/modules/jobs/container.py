@@ -6,7 +6,7 @@ import os
 import socket
 from contextlib import asynccontextmanager
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
 
 from moot.modules.jobs.domain.texts import SAY
@@ -40,11 +40,14 @@ if TYPE_CHECKING:
     from moot.shared.infrastructure.database import Database
     from moot.shared.infrastructure.settings import Settings
 
+T = TypeVar("T")
+
 __all__ = ["Engine", "JobsContainer", "follow_causes"]
 
 
 class JobsContainer:
-    """`database` None: nothing is stored, so nothing is watched and nobody is told."""
+    """`database` None: nothing is stored. Then there are no batches, lists, schedules or places to tell: whoever asks
+    for them is told so with `Unavailable`."""
 
     def __init__(
         self,
@@ -63,9 +66,7 @@ class JobsContainer:
     @property
     def engine(self) -> Engine:
         """Raises `Unavailable` where nothing is stored: then nothing can wait."""
-        if self._open_engine is None:
-            raise Unavailable(SAY("nothing_stored"), code="PERSISTENCE_OFF")
-        return self._open_engine()
+        return _require(self._open_engine)()
 
     def worker(self, *, name: str | None = None, at_once: int | None = None) -> Worker:
         """One that takes sessions from the desk's queue."""
@@ -82,7 +83,6 @@ class JobsContainer:
         )
 
     def batches(self, workspace: str = DEFAULT_WORKSPACE) -> BatchService:
-        """Raises `Unavailable` where nothing is stored."""
         from moot.modules.jobs.application.batches import BatchService
         from moot.modules.jobs.infrastructure.batch_desk import MarketUniverses
         from moot.modules.jobs.infrastructure.batch_store import SqlBatchStore
@@ -103,7 +103,7 @@ class JobsContainer:
         from moot.modules.jobs.application.schedules import ScheduleService
         from moot.modules.jobs.infrastructure.schedule_store import SqlSchedules
 
-        store = SqlSchedules(self._database) if self._database else None
+        store = SqlSchedules(self._stored)
         calendar_of, clock = self._market.market_data().calendar_of, self._clock
         return ScheduleService(store, self.batches, calendar_of, clock, workspace=workspace, caller=caller)
 
@@ -143,9 +143,7 @@ class JobsContainer:
 
     @property
     def _stored(self) -> Database:
-        if self._database is None:
-            raise Unavailable(SAY("nothing_stored"), code="PERSISTENCE_OFF")
-        return self._database
+        return _require(self._database)
 
     @property
     def _lease_clock(self) -> Clock:
@@ -156,7 +154,7 @@ class JobsContainer:
         from moot.modules.jobs.application.watch import WatchlistService
         from moot.modules.jobs.infrastructure.watch_store import SqlWatchStore
 
-        store = SqlWatchStore(self._database) if self._database else None
+        store = SqlWatchStore(self._stored)
         return WatchlistService(store, self._market.market_data(), self._record(), self._clock, workspace)
 
     def destinations(self, workspace: str = DEFAULT_WORKSPACE) -> DestinationService:
@@ -168,8 +166,10 @@ class JobsContainer:
         """Whose `deliver_due` sends what is due; None where nothing is kept."""
         from moot.modules.jobs.application.delivery import DeliveryService
 
+        if self._database is None:
+            return None
         store = self._notifications
-        return DeliveryService(store, store, self._record(), self._send, self._clock) if store else None
+        return DeliveryService(store, store, self._record(), self._send, self._clock)
 
     async def deliver_now(self) -> int:
         """How many were sent."""
@@ -197,10 +197,10 @@ class JobsContainer:
         return DeskRecord(history, data, self._clock, self.batches)
 
     @cached_property
-    def _notifications(self) -> SqlNotifications | None:
+    def _notifications(self) -> SqlNotifications:
         from moot.modules.jobs.infrastructure.notify_store import SqlNotifications
 
-        return SqlNotifications(self._database, self._llm_platform.cipher) if self._database else None
+        return SqlNotifications(self._stored, self._llm_platform.cipher)
 
     @cached_property
     def _sender(self) -> Sender:
@@ -211,3 +211,9 @@ class JobsContainer:
 
     async def _send(self, to: Destination, notice: Notice) -> None:
         await self._sender(to, notice)
+
+
+def _require(stored: T | None) -> T:
+    if stored is None:
+        raise Unavailable(SAY("nothing_stored"), code="PERSISTENCE_OFF")
+    return stored

@@ -37,6 +37,15 @@ class AppError(Exception):
     kind = ErrorKind.OTHER
     passing = False
 
+    def __init_subclass__(
+        cls, *, code: str | None = None, kind: ErrorKind | None = None, passing: bool | None = None
+    ) -> None:
+        """A kind of error says in its first line what is its own; all else it has from its base."""
+        said = {"code": code, "kind": kind, "passing": passing}
+        for name, value in said.items():
+            if value is not None:
+                setattr(cls, name, value)
+
     def __init__(self, message: str | Message, *, code: str | None = None, **details: Any) -> None:
         super().__init__(" ".join(str(message).split()))  # one line, for a log or a traceback
         self.message = message
@@ -47,65 +56,39 @@ class AppError(Exception):
         return self.message if isinstance(self.message, str) else self.message.in_locale(locale)
 
 
-class InvalidInput(AppError):
+class InvalidInput(AppError, code="INVALID_REQUEST", kind=ErrorKind.INPUT):
     """The caller asked for something that cannot be done as asked; nothing was started."""
 
-    code = "INVALID_REQUEST"
-    kind = ErrorKind.INPUT
 
-
-class Unauthenticated(AppError):
+class Unauthenticated(AppError, code="UNAUTHENTICATED", kind=ErrorKind.PERMISSION):
     """Nobody can tell who asks."""
 
-    code = "UNAUTHENTICATED"
-    kind = ErrorKind.PERMISSION
 
-
-class Forbidden(AppError):
+class Forbidden(AppError, code="FORBIDDEN", kind=ErrorKind.PERMISSION):
     """It is known who asks, and that they may not."""
 
-    code = "FORBIDDEN"
-    kind = ErrorKind.PERMISSION
 
-
-class DecisionRejected(Forbidden):
+class DecisionRejected(Forbidden, code="DECISION_REJECTED"):
     """The rules say no. `details` hold each broken rule, why it is, and what would be allowed instead."""
 
-    code = "DECISION_REJECTED"
+
+class NotFound(AppError, code="NOT_FOUND", kind=ErrorKind.NOT_FOUND): ...
 
 
-class NotFound(AppError):
-    code = "NOT_FOUND"
-    kind = ErrorKind.NOT_FOUND
-
-
-class Unavailable(AppError):
+class Unavailable(AppError, code="UNAVAILABLE", kind=ErrorKind.CONNECTION, passing=True):
     """Something Moot depends on is missing or not ready; the same request may succeed later."""
 
-    code = "UNAVAILABLE"
-    kind = ErrorKind.CONNECTION
-    passing = True
 
-
-class Conflict(AppError):
+class Conflict(AppError, code="CONFLICT"):
     """What was asked for contradicts what is already there."""
 
-    code = "CONFLICT"
 
-
-class TooManyRequests(AppError):
+class TooManyRequests(AppError, code="TOO_MANY_REQUESTS", kind=ErrorKind.RATE_LIMIT, passing=True):
     """The caller may ask again, later: `retry_after` seconds from now."""
 
-    code = "TOO_MANY_REQUESTS"
-    kind = ErrorKind.RATE_LIMIT
-    passing = True
 
-
-class UpstreamFailed(AppError):
+class UpstreamFailed(AppError, code="UPSTREAM_FAILED", kind=ErrorKind.ANSWER):
     """A service outside answered, but not with what it promises."""
-
-    code = "UPSTREAM_FAILED"
-    kind = ErrorKind.ANSWER
 
 
 class Nature(NamedTuple):

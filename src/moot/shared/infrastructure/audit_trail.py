@@ -123,6 +123,7 @@ class AuditTrail:
         self._followers: dict[str, Follower] = {}
         self._append = GroupCommit(self._commit)
         self._packing = GroupCommit(self.pack_heavy)
+        database.finish_first(self.finish)
 
     def vouches_for(self, *kinds: Kind) -> None:
         """Whoever writes rows says which, so that they can be verified."""

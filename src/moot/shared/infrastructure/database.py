@@ -5,7 +5,7 @@ SQLite in a file by default, PostgreSQL by URL.
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -84,6 +84,7 @@ class Database:
         self._writer = _OneWriter(self._url) if self._backend == "sqlite" else None
         self.clock = StoreClock()
         self._closed = False
+        self._finishing: list[Callable[[], Awaitable[None]]] = []
         self._connections: set[Any] = set()
         event.listen(self._engine.sync_engine, "connect", self._keep_note)
         event.listen(self._engine.sync_engine, "close", lambda closed, _: self._connections.discard(closed))
@@ -183,8 +184,14 @@ class Database:
                 await alone.execute(text("VACUUM"))
                 await alone.execute(text("PRAGMA wal_checkpoint(TRUNCATE)"))
 
+    def finish_first(self, finish: Callable[[], Awaitable[None]]) -> None:
+        """Whoever writes what nobody waits for says how to wait for it: that comes before the database is closed."""
+        self._finishing.append(finish)
+
     async def close(self) -> None:
         """For good: a task that goes on while its desk closes neither keeps its connection nor opens another."""
+        for finish in self._finishing:
+            await finish()
         self._closed = True
         if self._writer is not None:
             await self._writer.close()

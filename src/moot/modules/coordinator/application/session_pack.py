@@ -76,10 +76,8 @@ class Manifest(BaseModel, frozen=True, extra="forbid"):
     digest: str
 
 
-class BrokenPack(AppError):
+class BrokenPack(AppError, code="PACK_BROKEN"):
     """A file that is no pack, or not the pack that Moot once wrote. Says what was noticed first."""
-
-    code = "PACK_BROKEN"
 
     def __init__(self, problem: str | Message) -> None:
         super().__init__(SAY("pack.broken", problem=problem))

@@ -17,10 +17,8 @@ from moot.shared.domain.errors import (
 from moot.shared.domain.messages import LOG_LOCALE, Locale, Message
 
 
-class AllExpertsFailed(AppError):
+class AllExpertsFailed(AppError, code="ALL_EXPERTS_FAILED"):
     """No expert had a result; `details` hold each error and the session, so that the caller can try again."""
-
-    code = "ALL_EXPERTS_FAILED"
 
     def __init__(self, result: ResearchResult) -> None:
         experts: dict[str, list[Message]] = {}  # by reason: what several miss is said once
@@ -41,9 +39,6 @@ class AllExpertsFailed(AppError):
 
 class OfSession(AppError):
     """About one session; the key of the text is the code in small letters."""
-
-    def __init_subclass__(cls, code: str) -> None:
-        cls.code = code
 
     def __init__(self, session_id: object, **said: object) -> None:
         super().__init__(SAY(self.code.lower(), session_id=session_id, **said), session_id=str(session_id))
@@ -101,19 +96,14 @@ class KeyTaken(Exception):
     """There is a session under this key already; whoever learns it asks for that one."""
 
 
-class DeskBusy(TooManyRequests):
+class DeskBusy(TooManyRequests, code="DESK_BUSY"):
     """As many sessions run and wait as this desk allows."""
-
-    code = "DESK_BUSY"
 
     def __init__(self) -> None:
         super().__init__(SAY("desk_busy", seconds=10), retry_after=10)
 
 
-class DeskClosing(Unavailable):
-    code = "DESK_CLOSING"
-    passing = False
-
+class DeskClosing(Unavailable, code="DESK_CLOSING", passing=False):
     def __init__(self) -> None:
         super().__init__(SAY("desk_closing"), retry_after=5)
 
@@ -154,16 +144,10 @@ class SessionWaiting(OfSession, Conflict, code="SESSION_WAITING"):
             self.details |= {"why": str(needed.why), **needed.asked(LOG_LOCALE)}
 
 
-class Abstention(AppError):
+class Abstention(AppError, code="VERDICT_ABSTAINED"):
     """The judge heard the debate and declines to rule. Not a failure, and never a rating."""
 
-    code = "VERDICT_ABSTAINED"
 
-
-class NodeTimeout(AppError):
-    code = "NODE_TIMEOUT"
-    kind = ErrorKind.TIMEOUT
-    passing = True
-
+class NodeTimeout(AppError, code="NODE_TIMEOUT", kind=ErrorKind.TIMEOUT, passing=True):
     def __init__(self, node_type: str, seconds: float) -> None:
         super().__init__(SAY("node_timeout", node=SAY(f"node.{node_type}"), seconds=f"{seconds:g}"))

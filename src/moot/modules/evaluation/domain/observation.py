@@ -90,7 +90,5 @@ class Prices(Protocol):
         """Raw prices with their factors, oldest first; none where there are none."""
 
 
-class NothingToWalk(InvalidInput):
+class NothingToWalk(InvalidInput, code="NOTHING_TO_WALK"):
     """No company, or no month, that could be looked at."""
-
-    code = "NOTHING_TO_WALK"

@@ -32,12 +32,8 @@ class BreakerState(StrEnum):
     OPEN = "open"
 
 
-class CircuitBreakerOpenError(LeftAlone):
+class CircuitBreakerOpenError(LeftAlone, code="CIRCUIT_BREAKER_OPEN", kind=ErrorKind.BREAKER, passing=False):
     """`retry_after` seconds from now a call may be made."""
-
-    code = "CIRCUIT_BREAKER_OPEN"
-    kind = ErrorKind.BREAKER
-    passing = False
 
     def __init__(self, name: str, seconds: int) -> None:
         said = SAY("execution.breaker_open", name=name, seconds=seconds)

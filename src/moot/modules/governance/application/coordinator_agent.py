@@ -245,10 +245,8 @@ def _with_reason(result: ValidationResult, answer: Escalation) -> ValidationResu
     return replace(result, notes=(*result.notes, said.in_locale(reader_of(result.original_request))))
 
 
-class PersonAsked(Conflict):
+class PersonAsked(Conflict, code="APPROVAL_NEEDED"):
     """A person has to decide. Once one has approved, the same call goes on."""
-
-    code = "APPROVAL_NEEDED"
 
     def __init__(self, escalation: Escalation) -> None:
         said = SAY("tool_calls.person_asked", why=escalation.why, id=escalation.id)

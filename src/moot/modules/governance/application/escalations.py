@@ -37,10 +37,8 @@ A_DAY = timedelta(hours=24)
 LONGEST_NAME = 100
 
 
-class EscalationClosed(Conflict):
+class EscalationClosed(Conflict, code="ESCALATION_CLOSED"):
     """Somebody else was quicker, or nobody was quick enough."""
-
-    code = "ESCALATION_CLOSED"
 
     def __init__(self, e: Escalation) -> None:
         said = SAY("escalations.expired", id=e.id, at=e.expires_at.isoformat())

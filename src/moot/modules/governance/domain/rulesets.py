@@ -132,21 +132,16 @@ class Activation:
     at: datetime
 
 
-class RulesMovedOn(Conflict):
+class RulesMovedOn(Conflict, code="RULES_MOVED_ON"):
     """Other rules are in force than those somebody has changed; theirs were not touched."""
-
-    code = "RULES_MOVED_ON"
 
     def __init__(self, instead_of: int, in_force: int) -> None:
         said = SAY("rulesets.moved_on", expected=instead_of, found=in_force)
         super().__init__(said, expected=instead_of, ruleset=in_force)
 
 
-class RulesetUnusable(Unavailable):
+class RulesetUnusable(Unavailable, code="RULESET_UNUSABLE", passing=False):
     """The ruleset in force cannot decide: it is not what was stored, or this version of Moot cannot use it."""
-
-    code = "RULESET_UNUSABLE"
-    passing = False
 
     def __init__(self, ruleset: int, why: str | Message) -> None:
         super().__init__(SAY("rulesets.unusable", number=ruleset, why=why), ruleset=ruleset)
@@ -232,10 +227,8 @@ class Complaint:
         return {name: value for name, value in told.items() if value is not None}
 
 
-class RuleRefused(InvalidInput):
+class RuleRefused(InvalidInput, code="RULE_REFUSED"):
     """Nothing was stored; `complaints` say what to change, and where. `reader` is who reads the details."""
-
-    code = "RULE_REFUSED"
 
     def __init__(self, complaints: Sequence[Complaint], reader: Locale = LOG_LOCALE) -> None:
         said = [complaint.said for complaint in complaints[:SHOWN]]
@@ -245,23 +238,17 @@ class RuleRefused(InvalidInput):
         self.complaints = tuple(complaints)
 
 
-class DuplicateRuleError(Conflict):
-    code = "RULE_DUPLICATE"
-
+class DuplicateRuleError(Conflict, code="RULE_DUPLICATE"):
     def __init__(self, rule_id: str) -> None:
         super().__init__(SAY("rules.duplicate", rule=rule_id), rule=rule_id)
 
 
-class NoSuchRule(NotFound):
-    code = "RULE_NOT_FOUND"
-
+class NoSuchRule(NotFound, code="RULE_NOT_FOUND"):
     def __init__(self, rule_id: str, known: Iterable[str] = ()) -> None:
         said, near = SAY("rules.no_such_rule", rule=shorten(rule_id, 80)), nearest(rule_id, known)
         super().__init__(SAY("rules.did_you_mean", why=said, nearest=near) if near else said, rule=rule_id)
 
 
-class NoSuchRuleset(NotFound):
-    code = "RULESET_NOT_FOUND"
-
+class NoSuchRuleset(NotFound, code="RULESET_NOT_FOUND"):
     def __init__(self, ruleset: int) -> None:
         super().__init__(SAY("rules.no_such_ruleset", ruleset=ruleset), ruleset=ruleset)

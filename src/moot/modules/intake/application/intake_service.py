@@ -65,14 +65,11 @@ class Feedback(Strict):
         return text
 
 
-class NoSuchConversation(NotFound):
-    code = "CONVERSATION_NOT_FOUND"
+class NoSuchConversation(NotFound, code="CONVERSATION_NOT_FOUND"): ...
 
 
-class NotItsTurn(Conflict):
+class NotItsTurn(Conflict, code="NOT_ITS_TURN"):
     """The conversation is busy, or waits for something else than what was said."""
-
-    code = "NOT_ITS_TURN"
 
 
 class IntakeService:

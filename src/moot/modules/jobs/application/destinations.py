@@ -27,10 +27,8 @@ Views = list[DestinationView]
 
 
 class DestinationService:
-    """`store` None: nothing is kept on this desk."""
-
-    def __init__(self, store: DestinationStore | None, send: Send, clock: Clock, workspace: str) -> None:
-        self._kept, self._send = store, send
+    def __init__(self, store: DestinationStore, send: Send, clock: Clock, workspace: str) -> None:
+        self._store, self._send = store, send
         self._clock, self._workspace = clock, workspace
 
     async def list(self) -> Views:
@@ -63,12 +61,6 @@ class DestinationService:
         now = self._clock.now()
         await self._send(found, compose_test(uuid4(), now, self._workspace, found.name, found.locale))
         return DestinationView.of(found, Tally())
-
-    @property
-    def _store(self) -> DestinationStore:
-        if self._kept is None:
-            raise Unavailable(SAY("nothing_stored"), code="PERSISTENCE_OFF")
-        return self._kept
 
     async def _require(self, name: str) -> Destination:
         known: Sequence[Destination] = await self._store.list(self._workspace)

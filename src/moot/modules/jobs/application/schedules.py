@@ -30,7 +30,7 @@ from moot.modules.jobs.domain.schedules import (
 )
 from moot.modules.jobs.domain.texts import SAY
 from moot.shared.domain.clock import Clock
-from moot.shared.domain.errors import AppError, Conflict, InvalidInput, NotFound, Unavailable
+from moot.shared.domain.errors import AppError, Conflict, InvalidInput, NotFound
 from moot.shared.domain.leases import LeaseHolder, Loss
 from moot.shared.domain.messages import Locale, nearest
 from moot.shared.domain.symbol import Market, Symbol
@@ -102,11 +102,9 @@ fetch."""
 
 
 class ScheduleService(Schedules):
-    """`store` None: nothing is kept on this desk."""
-
     def __init__(
         self,
-        store: ScheduleStore | None,
+        store: ScheduleStore,
         batches: BatchesOf,
         calendar_of: CalendarOf,
         clock: Clock,
@@ -114,7 +112,7 @@ class ScheduleService(Schedules):
         workspace: str,
         caller: str | None = None,
     ) -> None:
-        self._kept, self._batches, self._calendar_of = store, batches, calendar_of
+        self._store, self._batches, self._calendar_of = store, batches, calendar_of
         self._clock, self._workspace, self._caller = clock, workspace, caller
 
     async def list(self) -> ScheduleList:
@@ -131,7 +129,7 @@ class ScheduleService(Schedules):
     async def add(self, body: ScheduleBody | Mapping[str, Any]) -> ScheduleView:
         asked = body if isinstance(body, ScheduleBody) else validate(ScheduleBody, body)
         asked.check()
-        store, now = self._store, self._clock.now()
+        now = self._clock.now()
         shares = await self._batches(self._workspace).list_shares(asked.request)
         market = asked.market or _find_market(shares)
         added = Schedule(
@@ -140,7 +138,7 @@ class ScheduleService(Schedules):
             created_at=now,
             created_by=self._caller,
         )
-        outcome = await store.add(added, MOST_SCHEDULES)
+        outcome = await self._store.add(added, MOST_SCHEDULES)
         if outcome == "taken":
             raise Conflict(SAY("schedule.duplicate", name=asked.name), name=asked.name)
         if outcome == "full":
@@ -179,12 +177,6 @@ class ScheduleService(Schedules):
             for run in view.runs
         ]
         return view.model_copy(update={"runs": runs})
-
-    @property
-    def _store(self) -> ScheduleStore:
-        if self._kept is None:
-            raise Unavailable(SAY("nothing_stored"), code="PERSISTENCE_OFF")
-        return self._kept
 
 
 def _find_market(shares: Sequence[str]) -> Market:

@@ -20,7 +20,7 @@ from moot.modules.jobs.domain.watch import (
     newest,
 )
 from moot.shared.domain.clock import Clock
-from moot.shared.domain.errors import AppError, InvalidInput, NotFound, Unavailable
+from moot.shared.domain.errors import AppError, InvalidInput, NotFound
 from moot.shared.domain.messages import nearest
 from moot.shared.domain.symbol import Symbol
 from moot.shared.domain.validation import suggest, validate
@@ -45,12 +45,10 @@ class Watchlists(ABC):
 
 
 class WatchlistService(Watchlists):
-    """`store` None: nothing is kept on this desk."""
-
     def __init__(
-        self, store: WatchStore | None, companies: Companies, rulings: Rulings, clock: Clock, workspace: str
+        self, store: WatchStore, companies: Companies, rulings: Rulings, clock: Clock, workspace: str
     ) -> None:
-        self._kept, self._companies, self._rulings = store, companies, rulings
+        self._store, self._companies, self._rulings = store, companies, rulings
         self._clock, self._workspace = clock, workspace
 
     async def list(self, list_name: str | None = None) -> Watchlist:
@@ -78,12 +76,6 @@ class WatchlistService(Watchlists):
                 raise NotFound(suggest(said, nearest(symbol, known)), symbol=symbol)
         await self._store.remove(self._workspace, list_name, gone)
         return await self.list(list_name)
-
-    @property
-    def _store(self) -> WatchStore:
-        if self._kept is None:
-            raise Unavailable(SAY("nothing_stored"), code="PERSISTENCE_OFF")
-        return self._kept
 
     async def _look_up(self, listed: Listed) -> Watched:
         names: dict[str, str] = {}

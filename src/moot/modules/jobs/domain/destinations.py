@@ -127,10 +127,8 @@ class DestinationView(Tally):
         return cls(**shown, **tally.model_dump(), signed=bool(destination.secret.get_secret_value()))
 
 
-class DeliveryFailed(UpstreamFailed):
+class DeliveryFailed(UpstreamFailed, code="DELIVERY_FAILED"):
     """`passing`: the same may succeed later, not before `retry_after` seconds."""
-
-    code = "DELIVERY_FAILED"
 
     def __init__(self, message: Message, *, passing: bool = True, retry_after: float = 0.0) -> None:
         super().__init__(message)

@@ -109,11 +109,7 @@ def compose(pending: Pending, told: Told, before: Ruling | None, locale: Locale)
     reason = shorten(why[0].strip().partition("\n")[0], LONGEST_REASON)
     lines = [title, *_quote(reason, told.locale, locale), *_refer(pending, told, locale)]
     return Notice(
-        id=pending.id,
-        occasion=pending.occasion,
-        at=pending.created_at,
-        workspace=pending.workspace_id,
-        locale=locale,
+        **_head(pending, locale),
         title=title,
         text="\n".join([*lines, *told.notices[locale]]),
         remarks=tuple(told.notices[locale]),
@@ -161,11 +157,7 @@ def compose_batch(
     head = [title, *_quote(shorten(batch.reason or "", LONGEST_REASON), batch.request.locale, locale)]
     see = SAY("notice.see_batch", id=batch.id, day=f"{batch.as_of:%Y-%m-%d}").in_locale(locale)
     return Notice(
-        id=pending.id,
-        occasion="batch",
-        at=pending.created_at,
-        workspace=pending.workspace_id,
-        locale=locale,
+        **_head(pending, locale),
         title=title,
         text=_fit(head, [one.title for one in told], [see, *remarks], most, locale),
         batch_id=batch.id,
@@ -174,6 +166,11 @@ def compose_batch(
         remarks=remarks,
         items=_list_items(told),
     )
+
+
+def _head(pending: Pending, locale: Locale) -> dict[str, Any]:
+    told = {"id": pending.id, "occasion": pending.occasion, "at": pending.created_at}
+    return {**told, "workspace": pending.workspace_id, "locale": locale}
 
 
 def _by_urgency(notices: Sequence[Notice]) -> list[Notice]:
@@ -211,11 +208,7 @@ def compose_run(pending: Pending, locale: Locale) -> Notice:
     reason = shorten(pending.about["why"], LONGEST_REASON)
     see = SAY("notice.see_run", **known).in_locale(locale)
     return Notice(
-        id=pending.id,
-        occasion=pending.occasion,
-        at=pending.created_at,
-        workspace=pending.workspace_id,
-        locale=locale,
+        **_head(pending, locale),
         title=title,
         text="\n".join([title, *_quote(reason, pending.about["locale"], locale), see]),
         reason=reason,

@@ -131,16 +131,12 @@ class Page(BaseModel, frozen=True):
     text: str
 
 
-class PageRefused(InvalidInput):
+class PageRefused(InvalidInput, code="PAGE_REFUSED"):
     """The page was not read, because of where it lies or what it is; no other attempt changes that."""
 
-    code = "PAGE_REFUSED"
 
-
-class PageFailed(UpstreamFailed):
+class PageFailed(UpstreamFailed, code="PAGE_FAILED"):
     """The page could have been read, but did not come."""
-
-    code = "PAGE_FAILED"
 
 
 class WebSearchService:

@@ -6,7 +6,7 @@ from moot.shared.domain.errors import AppError, Conflict, ErrorKind, NotFound, U
 from moot.shared.domain.messages import Message
 
 
-class ModelTrouble(AppError):
+class ModelTrouble(AppError, code="LLM_SERVICE_ERROR"):
     """One request to a model failed.
 
     `passing` trouble may be gone in a moment; `retry_after` is what the vendor asked for, in seconds. `billed` says
@@ -14,8 +14,6 @@ class ModelTrouble(AppError):
     whom and how often. `unsupported` names what the model cannot do (`json_schema`, `tools`), so that it can be
     asked without.
     """
-
-    code = "LLM_SERVICE_ERROR"
 
     def __init__(
         self,
@@ -32,67 +30,45 @@ class ModelTrouble(AppError):
         self.outage, self.unsupported = outage, unsupported
 
 
-class LLMConnectionError(Unavailable):
+class LLMConnectionError(Unavailable, code="LLM_SERVICE_ERROR", passing=False):
     """The one model asked for did not answer."""
 
-    code = "LLM_SERVICE_ERROR"
-    passing = False
 
-
-class NoAvailableModel(Unavailable):
+class NoAvailableModel(Unavailable, code="NO_AVAILABLE_MODEL", passing=False):
     """No model fits what was asked for, or none of those that do answered."""
 
-    code = "NO_AVAILABLE_MODEL"
-    passing = False
 
-
-class BudgetExceeded(Unavailable):
+class BudgetExceeded(Unavailable, code="BUDGET_EXCEEDED", kind=ErrorKind.BUDGET, passing=False):
     """The call was not made, because it could have cost more than is left."""
 
-    code = "BUDGET_EXCEEDED"
-    kind = ErrorKind.BUDGET
-    passing = False
+
+class ConfigNotFound(NotFound, code="LLM_CONFIG_NOT_FOUND"): ...
 
 
-class ConfigNotFound(NotFound):
-    code = "LLM_CONFIG_NOT_FOUND"
+class DuplicateConfig(Conflict, code="LLM_CONFIG_DUPLICATE"): ...
 
 
-class DuplicateConfig(Conflict):
-    code = "LLM_CONFIG_DUPLICATE"
-
-
-class LLMOutputParseError(AppError):
+class LLMOutputParseError(AppError, code="LLM_JSON_PARSE_ERROR", kind=ErrorKind.ANSWER):
     """The model answered, but not what it was asked for. `details` say what was wrong with the answer."""
 
-    code = "LLM_JSON_PARSE_ERROR"
-    kind = ErrorKind.ANSWER
 
-
-class ReplayMismatch(AppError):
+class ReplayMismatch(AppError, code="REPLAY_MISMATCH"):
     """The record holds no answer to what is asked now; `details` say which agent's prompt changed, and where."""
 
-    code = "REPLAY_MISMATCH"
 
-
-class WebSearchError(UpstreamFailed):
+class WebSearchError(UpstreamFailed, code="WEB_SEARCH_FAILED"):
     """The search service answered with an error; `status_code` is its own.
 
     `outage`: the service itself failed, whatever it was asked, by whom and how often.
     """
-
-    code = "WEB_SEARCH_FAILED"
 
     def __init__(self, message: str | Message, *, status_code: int | None = None, **details: Any) -> None:
         super().__init__(message, **details)
         self.status_code, self.outage = status_code, (status_code or 0) >= 500
 
 
-class WebSearchConnectionError(Unavailable):
-    code = "WEB_SEARCH_UNREACHABLE"
+class WebSearchConnectionError(Unavailable, code="WEB_SEARCH_UNREACHABLE"):
     outage = True
 
 
-class WebSearchConfigError(Unavailable):
-    code = "WEB_SEARCH_NOT_CONFIGURED"
-    passing = False
+class WebSearchConfigError(Unavailable, code="WEB_SEARCH_NOT_CONFIGURED", passing=False): ...

@@ -198,11 +198,8 @@ PRESETS: dict[str, Preset] = {
 }
 
 
-class SecretUnreadable(Unavailable):
+class SecretUnreadable(Unavailable, code="SECRET_UNREADABLE", passing=False):
     """Something was encrypted with another secret than the present one."""
-
-    code = "SECRET_UNREADABLE"
-    passing = False
 
 
 def _strip(raw: Any) -> str:

@@ -23,12 +23,8 @@ LOOK_BACK = timedelta(days=3 * 365)
 """How far before an empty range the newest row is looked for, so that its day can be told."""
 
 
-class StaleData(Unavailable):
+class StaleData(Unavailable, code="DATA_STALE", kind=ErrorKind.DATA, passing=False):
     """There are data, and they are too old to judge by: somebody has to bring newer ones."""
-
-    code = "DATA_STALE"
-    kind = ErrorKind.DATA
-    passing = False
 
 
 class FreshData(MarketData):

@@ -169,11 +169,8 @@ class SyncService:
         return [there[name] for name in self.order.get(dataset.name, list(there)) if name in there]
 
 
-class NotKept(Unavailable):
+class NotKept(Unavailable, code="NOT_KEPT", passing=False):
     """A replay reads what is kept and fetches nothing; of this, nothing is kept."""
-
-    code = "NOT_KEPT"
-    passing = False
 
 
 @dataclass

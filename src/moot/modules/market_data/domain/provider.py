@@ -133,11 +133,8 @@ class Batch(list[T], Generic[T]):
         self.refused, self.covered, self.partial = tuple(refused), tuple(covered), partial
 
 
-class NotOffered(Unavailable):
+class NotOffered(Unavailable, code="NOT_OFFERED", passing=False):
     """This source does not have this kind of data, or not for this market; another one may."""
-
-    code = "NOT_OFFERED"
-    passing = False
 
 
 @runtime_checkable

@@ -299,11 +299,8 @@ def refuse_status(source: str, operation: str, answer: HttpAnswer) -> None:
         raise Trouble(Unavailable(said), passing=passing, answer=answer)
 
 
-class TooOften(Unavailable):
+class TooOften(Unavailable, code="RATE_LIMITED", kind=ErrorKind.RATE_LIMIT):
     """The call was not made: its turn would not have come in time."""
-
-    code = "RATE_LIMITED"
-    kind = ErrorKind.RATE_LIMIT
 
 
 class _Gate:
