@@ -251,7 +251,7 @@ async def test_today_tells_what_is_watched_and_what_runs(desk: Served, gate: Gat
     await desk.http.get(f"{place}/live")
     page = await see(desk, "/")
     row = page.partition("900002.DEMO</span></td>")[2].partition("</tr>")[0]
-    assert (f'href="{place}"' in row, 'class="badge action-' in row) == (True, True)
+    assert (f'href="{place}/report"' in row, 'class="badge action-' in row) == (True, True)
     assert re.search(r"\d{4}-\d\d-\d\d</span> <span lang=\"en-US\">Deadline", row)
     await desk.http.post("/watch/remove", data={"symbol": "900002.DEMO"}, headers=OURS)
     assert "900002.DEMO</span></td>" not in (await see(desk, "/")).partition("Latest research")[0]

@@ -61,7 +61,9 @@
   });
 
   document.addEventListener("htmx:afterSwap", (event) => localise(event.target));
-  document.querySelector(".top nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+  // Where the navigation is wider than a phone, the page one is at is in sight; a keyboard still begins at the top.
+  const here = document.querySelector(".top nav [aria-current]");
+  if (here) here.parentElement.scrollLeft = here.offsetLeft - here.parentElement.clientWidth / 2;
   localise(document);
   tick();
   setInterval(tick, 1000);
