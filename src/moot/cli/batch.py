@@ -12,19 +12,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from moot.cli.options import (
-    EVERYBODY,
-    AsJson,
-    AsOf,
-    Experts,
-    Language,
-    Over,
-    Rounds,
-    SkipDebate,
-    argument,
-    group,
-    option,
-)
+from moot.cli import options
+from moot.cli.options import AsJson, argument, group, option
 from moot.cli.outcome import command, on_desk
 from moot.cli.printing import Prose, line_field, price, print_json, print_table, tell
 from moot.cli.texts import SAY, environment_locale, say
@@ -65,13 +54,13 @@ def run(
     name: Annotated[str | None, option("batch.help.name")] = None,
     top: Annotated[str | None, option("batch.help.top", metavar="N")] = None,
     max_cost: Annotated[str | None, option("batch.help.max_cost", metavar="X")] = None,
-    experts: Experts = EVERYBODY,
-    as_of: AsOf = None,
-    over: Over = None,
-    rounds: Rounds = None,
-    skip_debate: SkipDebate = False,
+    experts: options.Experts = options.EVERYBODY,
+    as_of: options.AsOf = None,
+    over: options.Over = None,
+    rounds: options.Rounds = None,
+    skip_debate: options.SkipDebate = False,
     skip_unknown: Annotated[bool, option("batch.help.skip_unknown", "--skip-unknown")] = False,
-    locale: Language = None,
+    locale: options.Language = None,
     background: Background = False,
     as_json: AsJson = False,
 ) -> None:

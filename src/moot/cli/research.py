@@ -11,20 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console, Group, RenderableType
 
-from moot.cli.options import (
-    EVERYBODY,
-    AsJson,
-    AsOf,
-    Experts,
-    Language,
-    Over,
-    Rounds,
-    SkipDebate,
-    argument,
-    list_typed,
-    number_or_text,
-    option,
-)
+from moot.cli import options
+from moot.cli.options import AsJson, argument, list_typed, number_or_text, option
 from moot.cli.outcome import at_desk, command, error_body, log_file, name_share
 from moot.cli.printing import Prose, amount, count_up, field, line_field, price, print_json, print_table, tell
 from moot.cli.research_view import (
@@ -68,13 +56,13 @@ AFTER_THE_EXPERTS = [["bull_advocate", "bear_advocate"], ["resolution"], ["verdi
 
 def research(
     symbols: Annotated[list[str], argument("help.symbols", metavar="SYMBOL")],
-    experts: Experts = EVERYBODY,
-    as_of: AsOf = None,
-    skip_debate: SkipDebate = False,
+    experts: options.Experts = options.EVERYBODY,
+    as_of: options.AsOf = None,
+    skip_debate: options.SkipDebate = False,
     limit: Limit = None,
-    locale: Language = None,
-    rounds: Rounds = None,
-    over: Over = None,
+    locale: options.Language = None,
+    rounds: options.Rounds = None,
+    over: options.Over = None,
     max_cost: MaxCost = None,
     holding: Annotated[bool, option("help.holding", "--holding", rich_help_panel=HOLDER)] = False,
     cost: Annotated[str | None, option("help.cost", metavar="X", rich_help_panel=HOLDER)] = None,
@@ -115,9 +103,9 @@ def expert(
         ),
     ],
     symbol: Annotated[str, argument("help.symbol", metavar="SYMBOL")],
-    as_of: AsOf = None,
+    as_of: options.AsOf = None,
     limit: Limit = None,
-    locale: Language = None,
+    locale: options.Language = None,
     max_cost: MaxCost = None,
     as_json: AsJson = False,
 ) -> None:

@@ -6,17 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 from rich.console import Console
 from rich.text import Text
 
-from moot.cli.options import (
-    EVERYBODY,
-    AsJson,
-    Experts,
-    Language,
-    Over,
-    SkipDebate,
-    argument,
-    group,
-    option,
-)
+from moot.cli import options
+from moot.cli.options import AsJson, argument, group, option
 from moot.cli.outcome import command, on_desk
 from moot.cli.printing import field, line_field, list_facts, print_table, tell
 from moot.cli.texts import say
@@ -49,11 +40,11 @@ def add(
     ] = None,
     top: Annotated[str | None, option("schedule.help.top", metavar="N")] = None,
     max_cost: Annotated[str | None, option("schedule.help.max_cost", metavar="X")] = None,
-    experts: Experts = EVERYBODY,
-    over: Over = None,
-    skip_debate: SkipDebate = False,
+    experts: options.Experts = options.EVERYBODY,
+    over: options.Over = None,
+    skip_debate: options.SkipDebate = False,
     skip_unknown: Annotated[bool, option("schedule.help.skip_unknown", "--skip-unknown")] = False,
-    locale: Language = None,
+    locale: options.Language = None,
     workspace: Workspace = DEFAULT_WORKSPACE,
     as_json: AsJson = False,
 ) -> None:

@@ -1,4 +1,6 @@
-"""What a desk is to do with a share, whichever it is: who is asked, as of when, and how it is told."""
+"""What a desk is to do with a share, whichever it is: who is asked, as of when, and how it is told. And what that
+took.
+"""
 
 from typing import Any
 
@@ -8,6 +10,14 @@ from moot.shared.domain.claims import Holder, Horizon
 from moot.shared.domain.clock import Moment
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
+
+
+class Usage(BaseModel, frozen=True):
+    """What model calls took; `cost` None: not every model has a price."""
+
+    requests: int = 0
+    tokens: int = 0
+    cost: float | None = 0.0
 
 
 class Brief(BaseModel, frozen=True):

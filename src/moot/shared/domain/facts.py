@@ -40,15 +40,20 @@ class Observed(Fact):
         return self
 
 
-class DailyBar(Observed):
+class OfDay(Observed):
+    """About a company, on a trading day."""
+
+    symbol: str
+    trade_date: date
+
+
+class DailyBar(OfDay):
     """One trading day. Prices are raw; `adj_factor` makes days comparable across ex-right dates.
 
     `pre_close` is the reference price of the day: on an ex-right day it is not the previous close.
     A suspended day repeats the last close with zero volume.
     """
 
-    symbol: str
-    trade_date: date
     open: Price
     high: Price
     low: Price
@@ -78,11 +83,9 @@ class DailyBar(Observed):
         return self
 
 
-class DailyValuation(Observed):
+class DailyValuation(OfDay):
     """What the market paid on a day; a ratio is absent where its denominator was unknown, negative PE is kept."""
 
-    symbol: str
-    trade_date: date
     close: Price
     total_mv: float = Field(gt=0)
     circ_mv: float | None = Field(default=None, gt=0)
@@ -283,21 +286,17 @@ class HolderTrade(Fact):
     average_price: float | None = None
 
 
-class MarginDay(Observed):
+class MarginDay(OfDay):
     """Shares bought with borrowed money, and sold without being owned, at the end of a day."""
 
-    symbol: str
-    trade_date: date
     financing_balance: float = Field(ge=0)
     financing_bought: float | None = None
     short_balance: float | None = None
 
 
-class FlowDay(Observed):
+class FlowDay(OfDay):
     """Whose money went in or out on a day: `net_inflow` of large orders, and what is held by way of Hong Kong."""
 
-    symbol: str
-    trade_date: date
     net_inflow: float | None = None
     northbound_shares: float | None = None
     northbound_percent: Percent | None = None

@@ -254,10 +254,13 @@ class PersonAsked(Conflict, code="APPROVAL_NEEDED"):
         super().__init__(said, escalation_id=str(escalation.id), reason=reason)
 
 
+Args = Mapping[str, Any]
+
+
 class Allowed(NamedTuple):
     """`notice` says what the rules changed, or warn of."""
 
-    args: Mapping[str, Any]
+    args: Args
     notice: Message | None
 
 
@@ -265,15 +268,7 @@ class ToolCalls:
     def __init__(self, agent: CoordinatorAgent, clock: Clock) -> None:
         self._agent, self._clock = agent, clock
 
-    async def allow(
-        self,
-        tool: str,
-        args: Mapping[str, Any],
-        context: Mapping[str, Any],
-        *,
-        requester: str,
-        workspace: str,
-    ) -> Allowed:
+    async def allow(self, tool: str, args: Args, context: Args, *, requester: str, workspace: str) -> Allowed:
         """The arguments to call `tool` with. Raises `DecisionRejected` for no, `PersonAsked` for not yet."""
         request = DecisionRequest(
             str(uuid4()),

@@ -9,6 +9,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
+from moot.shared.domain.brief import Usage
 from moot.shared.domain.messages import Locale
 
 Intent = Literal["equity", "research", "unclear"]
@@ -143,12 +144,9 @@ class View(BaseModel, frozen=True):
     leaning: float
 
 
-class Spent(BaseModel, frozen=True):
+class Spent(Usage):
     """What models took. `cost` None: one of them has no price."""
 
-    requests: int = 0
-    tokens: int = 0
-    cost: float | None = 0.0
     currency: str = ""
 
     def __add__(self, other: "Spent") -> "Spent":

@@ -9,7 +9,7 @@ from uuid import UUID
 from pydantic import AwareDatetime, BaseModel, Field, StrictBool
 
 from moot.modules.jobs.domain.watch import Action
-from moot.shared.domain.brief import Brief
+from moot.shared.domain.brief import Brief, Usage
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.leases import Leases
 from moot.shared.domain.validation import Strict
@@ -129,20 +129,22 @@ class BatchPage(BaseModel, frozen=True):
     total: int
 
 
-class Answer(BaseModel, frozen=True):
-    """What became of a session of a batch. `lean` is that of its verdict, from -1 to 1."""
+class Ruled(BaseModel, frozen=True):
+    """How the desk left a share. `lean` is that of its verdict, from -1 to 1."""
 
-    session_id: UUID
-    symbol: str
     state: State
     action: Action | None = None
     lean: float | None = None
     confidence: float | None = None
     position_percent: float | None = None
+
+
+class Answer(Ruled, Usage):
+    """What became of a session of a batch."""
+
+    session_id: UUID
+    symbol: str
     reason: str | None = None
-    requests: int = 0
-    tokens: int = 0
-    cost: float | None = 0.0
     over_limit: bool = False
     """A model was not asked as that could have cost more than the batch may."""
 
@@ -178,18 +180,18 @@ class Before(BaseModel, frozen=True):
     lean: float | None
 
 
-class Ranked(BaseModel, frozen=True):
-    """`basis` is what its rank goes by: the verdict's lean, or that of the screen. Neither tells what will happen."""
+class Place(BaseModel, frozen=True):
+    """Where a share stands: the first thing that is said."""
 
     rank: int | None
     symbol: str
     name: str
     basis: Literal["verdict", "screen"] | None
-    state: State
-    action: Action | None = None
-    lean: float | None = None
-    confidence: float | None = None
-    position_percent: float | None = None
+
+
+class Ranked(Ruled, Place):
+    """`basis` is what its rank goes by: the verdict's lean, or that of the screen. Neither tells what will happen."""
+
     screen_rank: int | None = None
     screen_lean: float | None = None
     scores: dict[str, float | None] = {}

@@ -7,6 +7,7 @@ from moot.modules.jobs.domain.batches import (
     Batch,
     Before,
     Ranked,
+    Ruled,
     Screened,
     Screening,
     State,
@@ -52,7 +53,7 @@ def _row(share: Screened, answer: Answer | None, batch: Batch) -> Ranked:
     )
 
 
-TOLD_OF_ANSWER = {"action", "lean", "confidence", "position_percent", "cost", "session_id"}
+TOLD_OF_ANSWER = {*Ruled.model_fields, "cost", "session_id"} - {"state"}
 
 
 def compare(rows: Sequence[Ranked], before: Sequence[Ranked]) -> tuple[list[Ranked], list[str]]:

@@ -76,10 +76,5 @@ def _read_ruling(session: ResearchSession) -> Ruling | None:
     """A retry of a what-if is one too."""
     if session.trigger_source == WHAT_IF or session.verdict_status not in ("judged", "abstained"):
         return None
-    return Ruling(
-        session_id=session.id,
-        action=session.verdict_action,
-        horizon=session.horizon,
-        as_of=session.as_of,
-        completed_at=session.completed_at,
-    )
+    told = session.model_dump(include={"horizon", "as_of", "completed_at"})
+    return Ruling(session_id=session.id, action=session.verdict_action, **told)

@@ -91,13 +91,7 @@ class MarketData:
         return pick_versions(dataset, await self.read_known(dataset, symbol, as_of))
 
     async def read(
-        self,
-        kind: type[F],
-        symbol: Symbol,
-        *,
-        as_of: datetime,
-        start: date = date.min,
-        end: date = date.max,
+        self, kind: type[F], symbol: Symbol, *, as_of: datetime, start: date = date.min, end: date = date.max
     ) -> list[F]:
         """All facts of a kind that were known at `as_of`, oldest first; what was restated, as it was told last."""
         dataset: facts.Dataset[F] = facts.BY_MODEL[kind]

@@ -193,18 +193,15 @@ class SqlQuestion(Statement):
     )
 
 
+Args = Mapping[str, Any]
+
+
 class ToolRules(Protocol):
     """The rules, as a tool meets them."""
 
     async def allow(
-        self,
-        tool: str,
-        args: Mapping[str, Any],
-        context: Mapping[str, Any],
-        *,
-        requester: str,
-        workspace: str,
-    ) -> tuple[Mapping[str, Any], Message | None]:
+        self, tool: str, args: Args, context: Args, *, requester: str, workspace: str
+    ) -> tuple[Args, Message | None]:
         """The arguments that may be used, on the record already, and what was changed for which reason.
 
         Raises `Forbidden` for no, and `Conflict` with an `escalation_id` where a person has to decide.

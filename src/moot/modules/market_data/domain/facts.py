@@ -89,17 +89,17 @@ class Dataset(Generic[M_co]):
         return self.whole or not isinstance(day, date) or start <= day <= end
 
 
+FILED: dict[str, Any] = {"key": ("period_end", "available_at"), "day": "period_end", "whole": True}
+"""By period, in every version that was told."""
+FILED_QUARTERLY = FILED | {"limit": Age(days=230)}
+DAILY: dict[str, Any] = {"key": ("trade_date",), "day": "trade_date", "limit": Age(sessions=5)}
 COMPANIES = Dataset("companies", Company, ("symbol",), "symbol", by_symbol=False, whole=True)
-BARS = Dataset("bars", DailyBar, ("trade_date",), "trade_date", limit=Age(sessions=5))
-VALUATIONS = Dataset("valuations", DailyValuation, ("trade_date",), "trade_date", limit=Age(sessions=5))
-REPORTS = Dataset(
-    "reports", FinancialReport, ("period_end", "available_at"), "period_end", whole=True, limit=Age(days=230)
-)
-STATEMENTS = Dataset(
-    "statements", Statement, ("period_end", "available_at"), "period_end", whole=True, limit=Age(days=230)
-)
+BARS = Dataset("bars", DailyBar, **DAILY)
+VALUATIONS = Dataset("valuations", DailyValuation, **DAILY)
+REPORTS = Dataset("reports", FinancialReport, **FILED_QUARTERLY)
+STATEMENTS = Dataset("statements", Statement, **FILED_QUARTERLY)
 NOTICES = Dataset("notices", EarningsNotice, ("kind", "period_end", "available_at"), "period_end", whole=True)
-DIVIDENDS = Dataset("dividends", Dividend, ("period_end", "available_at"), "period_end", whole=True)
+DIVIDENDS = Dataset("dividends", Dividend, **FILED)
 MACRO = Dataset(
     "macro",
     MacroObservation,
@@ -113,19 +113,13 @@ NEWS = Dataset("news", NewsItem, ("url",), "available_at", late_by=timedelta(day
 INDEX_BARS = Dataset(
     "index_bars",
     IndexBar,
-    ("index", "trade_date"),
-    "trade_date",
-    by_symbol=False,
-    late_by=timedelta(days=2),
-    limit=Age(sessions=5),
+    **DAILY | {"key": ("index", "trade_date"), "by_symbol": False, "late_by": timedelta(days=2)},
 )
 PLEDGES = Dataset("pledges", Pledge, ("day",), "day", whole=True, limit=Age(days=45))
 UNLOCKS = Dataset(
     "unlocks", Unlock, ("unlock_date", "announced_on", "holder", "shares"), "unlock_date", whole=True
 )
-HOLDERS = Dataset(
-    "holders", HolderCount, ("period_end", "available_at"), "period_end", whole=True, limit=Age(days=230)
-)
+HOLDERS = Dataset("holders", HolderCount, **FILED_QUARTERLY)
 HOLDER_TRADES = Dataset(
     "holder_trades",
     HolderTrade,
@@ -135,10 +129,8 @@ HOLDER_TRADES = Dataset(
 )
 NEXT_SESSION = timedelta(days=12)
 """What is published in the next session may take the longest holiday."""
-MARGIN = Dataset(
-    "margin", MarginDay, ("trade_date",), "trade_date", late_by=NEXT_SESSION, limit=Age(sessions=5)
-)
-FLOWS = Dataset("flows", FlowDay, ("trade_date",), "trade_date", late_by=NEXT_SESSION, limit=Age(sessions=5))
+MARGIN = Dataset("margin", MarginDay, **DAILY, late_by=NEXT_SESSION)
+FLOWS = Dataset("flows", FlowDay, **DAILY, late_by=NEXT_SESSION)
 
 VERSIONED = (REPORTS, STATEMENTS)
 """A row of these may tell a part of what a company reported; what was known before holds beside it."""

@@ -12,6 +12,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from moot.modules.coordinator.domain.model.enums import ExpertType
 from moot.modules.coordinator.domain.model.session import Asked, OverallStatus, VerdictAction, VerdictStatus
+from moot.shared.domain.brief import Usage
 from moot.shared.domain.datasets import DataUntil
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
 from moot.shared.infrastructure.frames import Table
@@ -112,13 +113,10 @@ class ExpertResultItem(BaseModel):
     error: str | None = None
 
 
-class ModelUsage(BaseModel):
+class ModelUsage(Usage):
     """What the run's model calls took; `cost` None: not every model has a price. Of those `uncounted` the vendor did
     not say how many tokens they took."""
 
-    requests: int = 0
-    tokens: int = 0
-    cost: float | None = 0.0
     currency: str = ""
     uncounted: int = 0
 

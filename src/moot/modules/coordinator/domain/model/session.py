@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import AwareDatetime, BaseModel, Field, model_validator
 
 from moot.modules.coordinator.domain.model.enums import ExpertType
-from moot.shared.domain.brief import Brief
+from moot.shared.domain.brief import Brief, Usage
 from moot.shared.domain.claims import Move, PastVerdict
 from moot.shared.domain.ids import LAST_PAGE, MOST_PER_PAGE
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
@@ -137,24 +137,25 @@ class Judged(NamedTuple):
     verdict: Mapping[str, Any]
 
 
-class SessionOutcome(BaseModel, frozen=True):
-    """A session in a line: how far it is, which way it points, and what its model calls took; `cost` None: not every
-    model has a price. `failures` are the codes of the errors that its nodes ended with."""
+class Pointing(BaseModel, frozen=True):
+    """Which way a session points, as its debate and its verdict told last."""
+
+    direction: str | None = None
+    verdict_action: VerdictAction | None = None
+    confidence: float | None = None
+    position_percent: float | None = None
+
+
+class SessionOutcome(Usage, Pointing, Subject):
+    """A session in a line: how far it is, which way it points, and what its model calls took. `failures` are the
+    codes of the errors that its nodes ended with."""
 
     id: UUID
     batch_id: UUID
-    symbol: str
     status: SessionStatus
     verdict_status: VerdictStatus | None = None
-    verdict_action: VerdictAction | None = None
     reason: str | None = None
-    direction: str | None = None
-    confidence: float | None = None
-    position_percent: float | None = None
     failures: frozenset[str] = frozenset()
-    requests: int = 0
-    tokens: int = 0
-    cost: float | None = 0.0
 
 
 class IdempotencyKey(NamedTuple):

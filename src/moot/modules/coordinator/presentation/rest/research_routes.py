@@ -207,6 +207,7 @@ class RetryBody(Strict):
 
 
 DEFAULTS = RetryBody()
+UNLESS_ENDED = {404: "there is no such session", 409: "the session is still running"}
 
 
 @router.post(
@@ -225,8 +226,7 @@ DEFAULTS = RetryBody()
     | refusals(
         {
             400: "nothing failed in that session, or this is not an id",
-            404: "there is no such session",
-            409: "the session is still running",
+            **UNLESS_ENDED,
             500: "every expert failed again, or Moot itself did",
         }
     ),
@@ -249,8 +249,7 @@ async def retry(
     | refusals(
         {
             400: "there is no such claim, the move cannot be made, or nothing was argued in that session",
-            404: "there is no such session",
-            409: "the session is still running",
+            **UNLESS_ENDED,
         }
     ),
 )
