@@ -29,9 +29,16 @@ NEEDED_LATER = (
         "moot.cli.research",
         "moot.cli.server",
         "moot.cli.sessions",
+        "moot.cli.worker",
     ),
     *("moot.modules.governance.infrastructure.sql.guard", "moot.modules.market_data.infrastructure.lake_sql"),
-    *("moot.modules.intake.infrastructure.graph.main_graph", "markdown_it", "polars", "rich.markdown"),
+    *(
+        "moot.modules.intake.infrastructure.graph.main_graph",
+        "markdown_it",
+        "polars",
+        "rich.markdown",
+        "dbos",
+    ),
 )
 """Imported once for all processes; whether a command needs them shows elsewhere, in processes that are not forked."""
 A_COMMAND = 2 * IN_TIME
