@@ -183,10 +183,9 @@ def argument_map(argument: ArgumentGraph, topics: Sequence[Topic], motion: str, 
     ]
     drawn.append(tag("rect", class_="motion", x=MOTION, y=middle - 26, width=94.0, height=52.0, rx=6))
     drawn.append(tag("text", motion, class_="label", x=MOTION + 47, y=middle - 10, text_anchor="middle"))
+    weight = argument.confidence if argument.motion >= 0.5 else 1 - argument.confidence
     drawn.append(
-        tag(
-            "text", f"{argument.motion:.2f}", class_="sum", x=MOTION + 47, y=middle + 11, text_anchor="middle"
-        )
+        tag("text", f"{weight:.2f}", class_="sum", x=MOTION + 47, y=middle + 11, text_anchor="middle")
     )
     return _frame(drawn, label, max(tall, 70.0), role="group")
 
