@@ -100,23 +100,28 @@ class Worker:
                 self.working = True
             except AppError as e:  # the store may be there a moment later
                 logger.warning("worker not at work yet", error=str(e))
+            except Exception:  # bulkhead: who knows what ails the engine; the next try may find it well
+                logger.exception("worker not at work yet")
             if await passed(self._stopping, 0.0 if self.working else self._seconds):
                 return
         for look in count():
-            await self._sessions.look_after()
+            await self._look(self._sessions.look_after)
             if self._schedules:
-                await self._schedules.look()
-            await self._batches.look_after()
+                await self._look(self._schedules.look)
+            await self._look(self._batches.look_after)
             if look % LOOKS_PER_CLEARING == 0:
-                await self._clear()
+                await self._look(self._engine.clear_ended)
             if await passed(self._stopping, self._seconds):
                 return
 
     async def _run(self, session_id: UUID) -> None:
         await self._batches.work_on(session_id, self._sessions.work_on)
 
-    async def _clear(self) -> None:
+    async def _look(self, after: Callable[[], Awaitable[object]]) -> None:
+        """What cannot be done now is done the next time, and keeps nobody from the rest."""
         try:
-            await self._engine.clear_ended()
-        except AppError as e:  # they are there the next time
-            logger.warning("ended jobs not removed", error=str(e))
+            await after()
+        except AppError as e:
+            logger.warning("worker could not look after its work", error=str(e))
+        except Exception:  # bulkhead: a worker that dies in silence leaves all that waits
+            logger.exception("worker could not look after its work")
