@@ -115,6 +115,15 @@ def test_a_year_with_a_hole_is_none_and_what_is_told_is_not_made() -> None:
     assert chain_months([*figures, told]) == [*figures, told]
 
 
+async def test_a_change_that_was_made_of_months_is_said_to_be() -> None:
+    months = [date(2025 + (5 + n) // 12, (5 + n) % 12 + 1, 28) for n in range(12)]
+    figures = [a_figure("cpi_mom", 0.1, month) for month in months]
+    report = await macro(FakeMarketFacts(figures=figures))
+    assert [said for said in report["warnings"] if "十二个月的环比" in said]
+    told = await macro(FakeMarketFacts(figures=[*figures, a_figure("cpi_yoy", 1.2, months[-1])]))
+    assert not [said for said in told["warnings"] if "十二个月的环比" in said]
+
+
 async def test_the_change_is_over_about_three_months() -> None:
     figures = [a_figure("m2_yoy", v, date(2026, m, 28)) for m, v in ((2, 8.0), (3, 8.3), (4, 8.6), (5, 9.0))]
     trend = trends(figures)["m2_yoy"]

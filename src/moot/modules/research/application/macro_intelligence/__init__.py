@@ -215,6 +215,7 @@ class MacroIntelligenceService(ReportedService[MacroSnapshot, MacroResult]):
     folder, texts, dimensions = FOLDER, SAY, MacroDimension
     answer = judge_each(MacroDimension, MacroResult)
     searches, quotes = SEARCHES, [search.context for search in SEARCHES]
+    _chained = False
 
     def speak(self, snapshot: MacroSnapshot, case: Case, locale: Locale) -> Voice:
         """It can also say what more and less of each factor does to companies of the industry."""
@@ -242,10 +243,16 @@ class MacroIntelligenceService(ReportedService[MacroSnapshot, MacroResult]):
             narrative_report=card.narrate(say, view=say(f"view.{view}"), stance=stance),
         )
 
+    def _remark(self, case: Case) -> list[str]:
+        made = [self.texts("chained").in_locale(case.locale)] if self._chained else []
+        return [*made, *super()._remark(case)]
+
     async def run(self, symbol: str, *, as_of: datetime, locale: Locale) -> dict[str, Any]:
         case = await self._open(symbol, as_of, locale)
         figures = await self._facts.macro(case.symbol, FIGURE_DAYS, as_of=as_of)
-        by_series = trends(f for f in chain_months(figures) if f.industry in (None, case.company.industry))
+        told = chain_months(figures)
+        self._chained = len(told) > len(figures)
+        by_series = trends(f for f in told if f.industry in (None, case.company.industry))
         news = await self._spare(self._facts.news(case.symbol, WINDOW_DAYS, as_of=as_of))
         policies = read_events([item for item in news if item.kind == "policy"], case)
         snapshot, read = await self._search(case, macro_snapshot(case, by_series, policies))
