@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 
 from moot.modules.jobs.application.worker import Worker
 from moot.shared.domain.errors import Unavailable
-from tests.entry.serving import until
+from tests.fakes.clock import until
 
 
 class Everything:

@@ -47,11 +47,18 @@ is left of what it matches: the name of a secret may stay, as it says what was h
 
 SIGNS_IN_JSON = (*(sign.strip('"').encode() for signs, *_ in LOOKS_SECRET for sign in signs), rb"\u0000")
 """Those signs, and of what no database keeps, in a value as JSON says it: most have none, and need no closer look."""
+QUICK_PARTS = (b"=", b"k-", b"\\")
+"""Of signs, and quicker to look for than they are."""
+
+
+def _part(sign: bytes) -> bytes:
+    return next((part for part in QUICK_PARTS if part in sign), sign)
+
+
 PARTS_OF_SIGNS = {
-    part: tuple(sign for sign in SIGNS_IN_JSON if part in sign)
-    for part in (b"=", b"k-", b"@", b"\\", b"moot_", b"api_key", b"bearer", b"basic")
+    part: tuple(sign for sign in SIGNS_IN_JSON if _part(sign) == part) for part in map(_part, SIGNS_IN_JSON)
 }
-"""What is quicker to look for than the signs it is part of; every sign has its part."""
+"""What to look for, and the signs one may then have found."""
 
 
 class Redactor:
