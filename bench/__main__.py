@@ -30,6 +30,7 @@ from bench import (
 from bench.desk import QUESTION, TURNS_ON_THE_CRITICAL_PATH, desk_of_stubs
 from bench.gateways import TimedResearch
 from bench.line import Line
+from moot.cli import server
 from moot.modules.coordinator.application.research_orchestration_service import ResearchOrchestrationService
 from moot.modules.coordinator.domain.model.enums import ExpertType
 from moot.modules.coordinator.infrastructure.orchestration.langgraph_orchestrator import (
@@ -38,7 +39,8 @@ from moot.modules.coordinator.infrastructure.orchestration.langgraph_orchestrato
 from moot.shared.infrastructure.database import Database
 
 LATENCY = 0.2
-RUNS = 200
+RUNS = 30
+TURNS = 30
 ROUNDS = 5
 WARM = 3
 
@@ -69,13 +71,15 @@ async def experts_in_flight() -> Line:
 
 
 async def orchestration() -> Line:
-    """CPU of a run in which nothing takes time, against bare LangGraph of the same shape; rounds alternate."""
+    """CPU of a run in which nothing takes time, against bare LangGraph of the same shape, in a process that has
+    settled as a server does. They take short turns: whatever else slows the machine down slows down both."""
     service, bare = desk_of_stubs(0.0), bare_langgraph.compiled()
     ours: list[float] = []
     theirs: list[float] = []
-    for _ in range(ROUNDS):
-        ours.append(await cpu_per_run(lambda: service.execute(QUESTION)))
-        theirs.append(await cpu_per_run(lambda: bare.ainvoke({"query": "q"})))
+    with server.settle():
+        for _ in range(TURNS):
+            ours.append(await cpu_per_run(lambda: service.execute(QUESTION)))
+            theirs.append(await cpu_per_run(lambda: bare.ainvoke({"query": "q"})))
     moot, langgraph = statistics.median(ours), statistics.median(theirs)
     detail = f"{moot * 1e3:.2f} ms against {langgraph * 1e3:.2f} ms a run, no persistence"
     return Line("orchestration CPU / bare LangGraph", moot / langgraph, 2.0, detail)
@@ -97,8 +101,6 @@ async def wall(run: Callable[[], Awaitable[object]]) -> float:
 
 
 async def cpu_per_run(run: Callable[[], Awaitable[object]]) -> float:
-    for _ in range(RUNS // 10):
-        await run()
     started = time.process_time()
     for _ in range(RUNS):
         await run()
