@@ -120,9 +120,10 @@ def calling(port: int, key: str | None = None) -> httpx.AsyncClient:
 
 
 def free_port() -> int:
-    """Below those that the system gives to whoever asks for any: nobody takes it before the server does."""
+    """Below those that the system gives to whoever asks for any: nobody takes it before the server does. And above
+    those that browsers refuse to open."""
     while True:
-        port = 10_000 + secrets.randbelow(20_000)
+        port = 11_000 + secrets.randbelow(20_000)
         with suppress(OSError), socket.socket() as probe:
             probe.bind(("127.0.0.1", port))
             return port

@@ -20,8 +20,8 @@ from tests.fakes.llm_server import Fixed, Hang, LLMServer
 
 ASKED = question(as_of="2026-06-30")
 KEY = {"Idempotency-Key": "order-66"}
-AT_ONCE = {"MOOT_SHUTDOWN_GRACE": "0"}
-"""When its server is gone, a worker has no time to end what it runs."""
+AT_ONCE = {"MOOT_SHUTDOWN_GRACE": "0", "MOOT_LEASE_SECONDS": "1"}
+"""When its server is gone, a worker has no time to end what it runs, and the next one need not wait long for it."""
 
 
 @pytest.fixture
@@ -31,7 +31,6 @@ def env(llm_server, database) -> dict[str, str]:
         "MOOT_LLM_BASE_URL": llm_server.url,
         "MOOT_LLM_MODEL": "careful-1",
         "MOOT_LLM_CONCURRENCY": "16",
-        "MOOT_LEASE_SECONDS": "1",
     }
 
 
