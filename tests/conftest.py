@@ -28,7 +28,11 @@ if TYPE_CHECKING:
 
 BACKENDS = ["sqlite", "postgres"]
 WHOLE_DESK = (
-    *("tests/entry/", "tests/intake/", "tests/jobs/test_delivery.py", "tests/jobs/test_watch.py"),
+    *("tests/entry/", "tests/intake/"),
+    *(
+        f"tests/jobs/test_{name}.py"
+        for name in ("batches", "delivery", "engine", "schedules_at_work", "watch")
+    ),
     *(f"tests/coordinator/test_{name}.py" for name in ("replay", "resume", "retry", "previous", "waiting")),
     *(
         f"tests/governance/test_{name}.py"
