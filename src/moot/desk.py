@@ -282,6 +282,7 @@ class Moot(Desk):
                 if e.code == "DATABASE_OTHER_BUILD":  # it never will be
                     raise
                 logger.error("database not ready, sessions will not be stored", error=str(e))
+                self.database.patience.lose()
         return self
 
     async def __aexit__(self, *_error: object) -> None:
@@ -298,6 +299,8 @@ class Moot(Desk):
 
     async def rest(self, *, grace: float = 0.0) -> None:
         """Take on nothing more; what runs may come to its end for so long, and the rest is left to others."""
+        if self.database is not None:
+            self.database.patience.end(within=grace)
         if self._worker is not None:
             await self._worker.stop(grace=grace)
         elif "coordinator" in vars(self):

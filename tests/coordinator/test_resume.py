@@ -35,7 +35,7 @@ from moot.modules.coordinator.infrastructure.session_repository import (
     SqlResearchSessionRepository,
 )
 from moot.modules.coordinator.infrastructure.tables import ResearchSessionRow
-from moot.shared.domain.errors import AppError
+from moot.shared.domain.errors import AppError, Unavailable
 from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.audit_verification import verify
 from moot.shared.infrastructure.database import Database
@@ -520,6 +520,28 @@ class TestResuming:
         await asyncio.wait(second.queue.working)
         outcome = await second.sessions.outcome(session_id, WORKSPACE)
         assert (outcome.verdict_status, second.research.asked) == ("judged", {MACRO})
+
+    async def test_waits_a_lease_for_owners_that_could_not_renew_while_the_store_was_gone(
+        self, database: Database, hours, monkeypatch
+    ) -> None:
+        stop = Stops()
+        research = StoppingResearch({MACRO: stop}, dict.fromkeys(ALL, FOUND))
+        session_id = await Process(database, hours, research).die_at(stop)
+        later(hours)
+        second = Process(database, hours)
+
+        async def fail(_taken: object) -> list[UUID]:
+            raise Unavailable("gone")
+
+        with monkeypatch.context() as gone:
+            gone.setattr(second.sessions, "find_left_behind", fail)
+            await second.sessions.look_after()
+        await second.sessions.look_after()
+        assert not second.queue.working
+        later(hours)
+        await second.sessions.look_after()
+        await asyncio.wait(second.queue.working)
+        assert (await second.sessions.outcome(session_id, WORKSPACE)).verdict_status == "judged"
 
     async def test_of_one_that_should_be_cancelled_cancels_it(self, database: Database, hours) -> None:
         stop = Stops()

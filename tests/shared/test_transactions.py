@@ -8,9 +8,8 @@ import pytest
 from sqlalchemy import text
 
 from moot.shared.domain.errors import Unavailable
-from moot.shared.infrastructure import transactions
 from moot.shared.infrastructure.database import Database
-from moot.shared.infrastructure.transactions import GroupCommit, read_patiently
+from moot.shared.infrastructure.transactions import GroupCommit
 
 
 @pytest.fixture
@@ -92,20 +91,3 @@ async def test_callers_that_wait_together_share_a_commit():
     await asyncio.gather(*(write(n) for n in range(50)))
     assert len(commits) <= 2, "the first may go alone, the rest go together"
     assert [n for group in commits for n in group] == list(range(50))
-
-
-async def test_what_must_be_read_is_read_when_the_database_is_back(monkeypatch):
-    monkeypatch.setattr(transactions, "ASK_AGAIN", (0, 0, 0))
-    answers = [Unavailable("gone"), Unavailable("gone"), 7]
-
-    async def read() -> int:
-        answer = answers.pop(0)
-        if isinstance(answer, Unavailable):
-            raise answer
-        return answer
-
-    assert await read_patiently(read) == 7
-    answers[:] = [Unavailable("gone for good")] * 4
-    with pytest.raises(Unavailable, match="for good"):
-        await read_patiently(read)
-    assert answers == []

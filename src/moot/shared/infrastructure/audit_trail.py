@@ -24,11 +24,12 @@ from sqlalchemy import Connection, Table, bindparam, select
 
 from moot.shared.domain.audit import Seal
 from moot.shared.infrastructure.database import Database
-from moot.shared.infrastructure.execution_context import LeaseLost, current_execution_ctx
+from moot.shared.infrastructure.execution_context import LeaseLost, current_context, current_execution_ctx
 from moot.shared.infrastructure.packing import find_heavy, pack
 from moot.shared.infrastructure.redaction import REDACT
 from moot.shared.infrastructure.tables import AuditEntryRow, AuditHeadRow, Base
-from moot.shared.infrastructure.transactions import GroupCommit, Write, upsert, write_rows
+from moot.shared.infrastructure.transactions import GroupCommit, InDoubt, Write, upsert, write_rows
+from moot.shared.infrastructure.working_time import off_the_clock
 
 logger = structlog.get_logger(__name__)
 
@@ -121,6 +122,7 @@ class AuditTrail:
         self.kinds: dict[str, Kind] = {}
         self._fence: Fence | None = None
         self._followers: dict[str, Follower] = {}
+        self._in_doubt: set[UUID] = set()
         self._append = GroupCommit(self._commit)
         self._packing = GroupCommit(self.pack_heavy)
         database.finish_first(self.finish)
@@ -149,12 +151,14 @@ class AuditTrail:
     ) -> None:
         """Commit the row (`values` hold its `id`), its link, and the rows `beside` it; secrets are taken out first.
 
-        `at_leisure`: along with whatever is committed next, or a moment later.
+        `at_leisure`: along with whatever is committed next, or a moment later. A database that is gone is waited for,
+        as long as anybody's patience with it lasts; a node's own time stands still.
         Raises `LeaseLost` when the session under way has another owner by now.
         """
         rows = (Record(kind, write, session_id, dict(values), _token(session_id)), *beside)
         try:
-            await (self._append.later(rows) if at_leisure else self._append(rows))
+            with off_the_clock(current_context().tally.waiting):
+                await (self._append.later(rows) if at_leisure else self._append(rows))
         except Fenced as e:
             raise LeaseLost(*e.args) from e
 
@@ -199,9 +203,43 @@ class AuditTrail:
 
     async def _commit(self, orders: list[tuple[Record, ...]]) -> None:
         records = _clean([record for order in orders for record in order])
-        await self.database.write(lambda db: self._add_links(db, records, written=False))
+        await self.database.patience.outlast(lambda: self._write_once(records))
         for ended in {record.session_id for record in records if record.session_id and record.kind.closes}:
             self._packing.later(ended)
+
+    async def _write_once(self, records: Sequence[Record]) -> None:
+        """However often it is tried: those of a commit in doubt may be stored already."""
+        ids = {record.values["id"] for record in records}
+        doubtful = ids & self._in_doubt
+
+        def work(db: Connection) -> None:
+            missing = self._find_missing(db, records) if doubtful else records
+            self._add_links(db, missing, written=False)
+
+        try:
+            await self.database.write(work)
+        except InDoubt:
+            self._in_doubt |= ids
+            raise
+        self._in_doubt -= ids
+
+    def _find_missing(self, db: Connection, records: Sequence[Record]) -> list[Record]:
+        """Without those that have their link; of those that have no chain, the new ones that have their row."""
+        chains = {record.session_id for record in records if record.session_id}
+        self._read_heads(db, chains)  # a server that has only lost us may be committing them still
+        rows = [record.values["id"] for record in records]
+        links = select(CHAIN.c.kind, CHAIN.c.row_id, CHAIN.c.digest)
+        links = links.where(CHAIN.c.session_id.in_(chains), CHAIN.c.row_id.in_(rows))
+        linked = {tuple(link) for link in db.execute(links)}
+
+        def is_stored(record: Record) -> bool:
+            kind, row_id = record.kind, record.values["id"]
+            if record.session_id:
+                return (kind.name, row_id, kind.digest(record.values)) in linked
+            its_row = select(kind.rows.c.id).where(kind.rows.c.id == row_id)
+            return record.write == "insert" and db.scalar(its_row) is not None
+
+        return [record for record in records if not is_stored(record)]
 
     def _tables(self) -> set[type[Base]]:
         return {kind.table for kind in self.kinds.values()}

@@ -13,6 +13,7 @@ from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.texts import SAY
 from moot.shared.infrastructure.audit_trail import AuditTrail, Kind
+from moot.shared.infrastructure.database import patient
 from moot.shared.infrastructure.execution_context import current_context
 from moot.shared.infrastructure.tables import ExternalAPICallLog
 from moot.shared.infrastructure.transactions import transaction
@@ -68,6 +69,7 @@ class CallAudit:
 
     def __init__(self, trail: AuditTrail, clock: Clock, *, strict: bool = False) -> None:
         self.trail, self._clock, self._strict = trail, clock, strict
+        self._database = trail.database
         trail.vouches_for(EXTERNAL_CALL, EXTERNAL_ANSWER)
 
     async def begin(self, kind: Kind, values: Mapping[str, Any]) -> UUID | None:
@@ -87,6 +89,7 @@ class CallAudit:
         if call_id is not None:
             await self._write(kind, {"id": call_id, **dict.fromkeys(kind.columns), **values}, "update")
 
+    @patient
     async def close_abandoned(
         self, intent: Kind, outcome: Kind, *, before: datetime | None = None, session_id: UUID | None = None
     ) -> int:
@@ -94,7 +97,7 @@ class CallAudit:
         table = intent.rows
         which = table.c.created_at < before if before else table.c.session_id == session_id
         left = select(table.c.id, table.c.session_id).where(table.c.status == "started", which)
-        async with transaction(self.trail.database.session) as db:
+        async with transaction(self._database.session) as db:
             abandoned = (await db.execute(left)).all()
         unknown = dict.fromkeys(outcome.columns) | {"status": "unknown"}
         for call_id, owner in abandoned:

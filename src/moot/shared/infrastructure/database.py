@@ -5,14 +5,14 @@ SQLite in a file by default, PostgreSQL by URL.
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
 from time import monotonic
-from typing import Any, cast
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 import aiosqlite
 from pydantic_core import to_json
@@ -33,7 +33,7 @@ from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.domain.texts import SAY
 from moot.shared.infrastructure import migrations
 from moot.shared.infrastructure.home import make_private_database
-from moot.shared.infrastructure.transactions import GroupCommit, Work, store_errors, transaction
+from moot.shared.infrastructure.transactions import GroupCommit, InDoubt, Patience, Work, store_errors
 
 DRIVERS = {
     **dict.fromkeys(("sqlite", "sqlite+aiosqlite"), "sqlite+aiosqlite"),
@@ -82,7 +82,7 @@ class Database:
         self._engine = _open(self._url, SQLITE_PRAGMAS, **POOLS[self._backend])
         self._sessions = async_sessionmaker(self._engine, expire_on_commit=False)
         self._writer = _OneWriter(self._url) if self._backend == "sqlite" else None
-        self.clock = StoreClock()
+        self.clock, self.patience = StoreClock(), Patience()
         self._closed = False
         self._finishing: list[Callable[[], Awaitable[None]]] = []
         self._connections: set[Any] = set()
@@ -113,8 +113,20 @@ class Database:
         if self._writer is not None:
             await self._writer.write(work)
             return
-        async with transaction(self.session) as session:
-            await (await session.connection()).run_sync(work)
+        with store_errors():
+            async with self.session() as session:
+                await (await session.connection()).run_sync(work)
+                with store_errors(lost=InDoubt):
+                    await session.commit()
+
+    async def write_at_most_once(self, work: Work) -> None:
+        """A database that is gone is waited for; a commit that may have been made is not made again."""
+
+        async def attempt() -> None:
+            with suppress(InDoubt):
+                await self.write(work)
+
+        await self.patience.outlast(attempt)
 
     async def prepare(self) -> None:
         """Make ready for use: an SQLite file is migrated; PostgreSQL must have been, by `moot db upgrade`."""
@@ -189,7 +201,9 @@ class Database:
         self._finishing.append(finish)
 
     async def close(self) -> None:
-        """For good: a task that goes on while its desk closes neither keeps its connection nor opens another."""
+        """For good: a task that goes on while its desk closes neither keeps its connection nor opens another, and
+        nobody waits for a database that is gone."""
+        self.patience.end()
         for finish in self._finishing:
             await finish()
         self._closed = True
@@ -220,6 +234,23 @@ class Database:
     def _refuse_newer(self, current: str | None) -> None:
         if current is not None and current not in migrations.revisions():
             raise Unavailable(SAY("database.newer", current=current, head=self.head()), code="DATABASE_NEWER")
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Asking = Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]
+
+
+def patient(method: Asking[P, T]) -> Asking[P, T]:
+    """A session under way needs what is read or written here, always: a database that is gone is waited for, and all
+    is done again."""
+
+    @wraps(method)
+    async def waiting(self: Any, /, *given: P.args, **named: P.kwargs) -> T:
+        database: Database = self._database
+        return await database.patience.outlast(lambda: method(self, *given, **named))
+
+    return waiting
 
 
 class StoreClock(Clock):

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from moot.shared.domain.leases import Lease, Leases, Loss, Taken
 from moot.shared.infrastructure.audit_trail import Fenced
-from moot.shared.infrastructure.database import Database
+from moot.shared.infrastructure.database import Database, patient
 
 
 class LeasedRow:
@@ -98,6 +98,7 @@ class SqlLeases(Leases):
         if lost := [row_id for row_id, token in db.execute(locked) if token != tokens[row_id]]:
             raise Fenced(f"another process carries on with {', '.join(map(str, lost))}")
 
+    @patient
     async def _write(self, statement: Update) -> bool:
         """Whether there was a row to change."""
         met: list[int] = []

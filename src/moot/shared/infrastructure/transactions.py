@@ -1,6 +1,7 @@
 """How rows get in: a transaction each, or, where a database has one writer, one for all that are waiting."""
 
 import asyncio
+import math
 from collections.abc import (
     AsyncIterator,
     Awaitable,
@@ -12,6 +13,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import asynccontextmanager, contextmanager
+from contextvars import Context
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Generic, Literal, NamedTuple, TypeVar, cast
@@ -19,12 +21,15 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar, cast
 import structlog
 from sqlalchemy import Connection, Dialect, Insert, Table, Update, bindparam, insert, update
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from moot.shared.domain.errors import Unavailable
+from moot.shared.domain.leases import passed
 from moot.shared.domain.texts import SAY
+from moot.shared.infrastructure.execution_context import current_context
 from moot.shared.infrastructure.tables import Base
+from moot.shared.infrastructure.working_time import off_the_clock
 
 logger = structlog.get_logger(__name__)
 
@@ -43,30 +48,86 @@ async def transaction(session_factory: SessionFactory) -> AsyncIterator[AsyncSes
             yield session
 
 
-ASK_AGAIN = (0.5, 1, 2, 4, 8, 15)
-"""Seconds between attempts to read what is needed, while the database is gone."""
+class Gone(Unavailable, code="STORE_FAILED"):
+    """No connection to the database is to be had, or it was lost: what was under way is not committed."""
 
 
-async def read_patiently(read: Callable[[], Awaitable[T]]) -> T:
-    """For whoever goes on from a record and must not do again what is on it: a database that is gone for a moment is
-    waited for."""
-    for pause in ASK_AGAIN:
-        try:
-            return await read()
-        except Unavailable as e:
-            logger.warning("record not read yet", error=str(e))
-            await asyncio.sleep(pause)
-    return await read()
+class InDoubt(Gone):
+    """It was lost in the middle of a commit: whether that was made can be told when the database is back."""
 
 
 @contextmanager
-def store_errors() -> Iterator[None]:
+def store_errors(lost: type[Gone] = Gone) -> Iterator[None]:
     """A database that fails, or cannot be reached, is `Unavailable`, without the statement and its data."""
     try:
         yield
     except (SQLAlchemyError, OSError) as e:
         reason = str(getattr(e, "orig", None) or e)
-        raise Unavailable(SAY("database.store_failed", reason=reason), code="STORE_FAILED") from e
+        kind = lost if _tells_of_no_connection(e) else Unavailable
+        raise kind(SAY("database.store_failed", reason=reason), code="STORE_FAILED") from e
+
+
+NO_CONNECTION = ("08", "57P0")
+"""How PostgreSQL's codes begin where a connection is lost, or refused by a server that stops or starts."""
+
+
+def _tells_of_no_connection(error: SQLAlchemyError | OSError) -> bool:
+    if not isinstance(error, DBAPIError):
+        return isinstance(error, OSError)
+    code = getattr(error.orig, "sqlstate", None) or ""
+    return error.connection_invalidated or code.startswith(NO_CONNECTION)
+
+
+OUTAGE = 60.0
+"""Seconds from its first failure on for which a database that is gone is waited for."""
+ASK_AGAIN = 0.25
+
+
+class Patience:
+    """With one database that is gone for a while, as one that is started again: those who cannot do without it stand
+    in a line, and the first of them asks again. When the outage has lasted too long, all fail at once until somebody
+    succeeds."""
+
+    def __init__(self) -> None:
+        self._gone_since: float | None = None
+        self._line, self._ended = asyncio.Lock(), asyncio.Event()
+
+    def lose(self) -> None:
+        """Until somebody succeeds."""
+        self._gone_since = -math.inf
+
+    def end(self, *, within: float = 0.0) -> None:
+        """For good: whoever waits does so for that many seconds more."""
+        asyncio.get_running_loop().call_later(within, self._ended.set)
+
+    async def outlast(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        """What `attempt` comes to once the database is there: it is made again, also where a commit is `InDoubt`."""
+        began: float | None = None
+        while True:
+            try:
+                came_to = await attempt()
+            except Gone as e:
+                if self._gone_since is None:
+                    self._gone_since = _now()
+                    logger.warning("database gone, waiting for it", error=str(e))
+                began = self._gone_since if began is None else began
+                if not await self._wait_in_line(began + OUTAGE):
+                    raise
+            else:
+                self._gone_since = None
+                return came_to
+
+    async def _wait_in_line(self, end: float) -> bool:
+        """Whether it is worth asking again. No time of a node's own is spent here."""
+        with off_the_clock(current_context().tally.waiting):
+            async with self._line:
+                if self._gone_since is None:
+                    return True
+                return _now() < end and not await passed(self._ended, ASK_AGAIN)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
 
 
 LINGER = 0.05
@@ -114,7 +175,7 @@ class GroupCommit(Generic[T]):
             self._timer.cancel()
             self._timer = None
         if self._writer is None or self._writer.done():
-            self._writer = asyncio.create_task(self._write_all())
+            self._writer = asyncio.create_task(self._write_all(), context=Context())  # it is nobody's own
 
     async def _write_all(self) -> None:
         while self._waiting:

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Insert, Update, bindparam, literal_column, up
 from sqlalchemy.dialects import postgresql, sqlite
 
 from moot.shared.domain.turns import Priority, Rate, Turn, Turns, Use, Uses, settle, take
-from moot.shared.infrastructure.database import Database
+from moot.shared.infrastructure.database import Database, patient
 from moot.shared.infrastructure.tables import RateLimitRow
 
 NOW = {
@@ -39,13 +39,14 @@ class SqlTurns(Turns):
     def __init__(self, database: Database) -> None:
         self._database = database
 
+    @patient
     async def take(self, rate: Rate, tokens: int = 0, priority: Priority = "interactive") -> Turn:
         taken: list[Turn] = []
         await self._database.write(lambda db: taken.append(take_turn(db, rate, tokens, priority)))
         return taken[-1]
 
     async def settle(self, turn: Turn, *, made: bool, tokens: int = 0) -> None:
-        await self._database.write(lambda db: settle_turn(db, turn, made=made, tokens=tokens))
+        await self._database.write_at_most_once(lambda db: settle_turn(db, turn, made=made, tokens=tokens))
 
 
 def take_turn(db: Connection, rate: Rate, tokens: int, priority: Priority) -> Turn:

@@ -6,6 +6,7 @@ Of those somebody waits for it takes on so many at once, so many that wait, and 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 from uuid import UUID
@@ -81,6 +82,7 @@ class Sessions:
         self._at_once, self._most = at_once, at_once + waiting
         self._inside = 0
         self._closed = asyncio.Event()
+        self._spared_until: datetime | None = None
 
     @cached_property
     def _queue(self) -> SessionQueue:
@@ -226,16 +228,20 @@ class Sessions:
         return _require_answer(await history.result(session_id, workspace))
 
     async def look_after(self) -> None:
-        """Put back into the queue whatever is left behind. Who took a session a moment ago is about to begin it."""
+        """Put back into the queue whatever is left behind. Who took a session a moment ago is about to begin it; who
+        could not renew a lease while the store was gone, to renew it."""
         try:
             await self._policy.upkeep()
             taken = await self._queue.find_taken()
+            if self._spared_until and self._lease_clock.now() < self._spared_until:
+                return
             long_ago = {session_id for session_id, ago in taken.items() if ago > self._lease_seconds}
             left = set(await self.find_left_behind(long_ago)) - (taken.keys() - long_ago)
             if back := await self._queue.put_back(left):
                 logger.info("sessions taken up again", session_ids=[str(session_id) for session_id in back])
         except AppError as e:  # the store may be back next time
             logger.warning("no look at what was left behind", error=str(e))
+            self._spared_until = self._lease_clock.now() + timedelta(seconds=self._lease_seconds)
 
     async def hand_over(self) -> None:
         """Put back what a worker took and this process had no time for; the next look at what is left finds it."""

@@ -49,6 +49,7 @@ from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.ids import COUNTED_TO
 from moot.shared.domain.leases import Lease, passed
 from moot.shared.infrastructure.audit_trail import AuditTrail, Kind, Record
+from moot.shared.infrastructure.database import patient
 from moot.shared.infrastructure.execution_context import current_context
 from moot.shared.infrastructure.kept_texts import JSON_DATA
 from moot.shared.infrastructure.leases import SqlLeases
@@ -224,6 +225,7 @@ class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
         told = [SessionEvent.model_validate(dict(row)) for row in db.execute(EVENTS_READ, asked).mappings()]
         return Recorded(_session(db.execute(SESSION_READ, asked).one()), nodes, told)
 
+    @patient
     async def last_judged(self, workspace_id: str, symbol: str, as_of: datetime) -> Judged | None:
         """Looked up where rows are written: on SQLite that is one transaction for all who wait for theirs."""
         found: list[Any] = []

@@ -20,9 +20,9 @@ from moot.shared.infrastructure.call_audit import (
     Bodies,
     CallAudit,
 )
-from moot.shared.infrastructure.database import Database
+from moot.shared.infrastructure.database import Database, patient
 from moot.shared.infrastructure.tables import ExternalAPICallLog
-from moot.shared.infrastructure.transactions import read_patiently, transaction
+from moot.shared.infrastructure.transactions import transaction
 
 ASKED = (
     "caller_module",
@@ -98,6 +98,7 @@ class SqlCallLogs(Generic[M]):
     async def get_by_session_id(self, session_id: UUID, *, include_text: bool = True) -> list[M]:
         return await self.find(self._table.session_id == session_id, include_text=include_text)
 
+    @patient
     async def find(self, *where: ColumnElement[bool], include_text: bool = True) -> list[M]:
         names = [name for name in self._item.model_fields if include_text or name not in TEXTS]
         order = [getattr(self._table, name) for name in ORDER if name in self._item.model_fields]
@@ -136,7 +137,7 @@ class SqlCallJournal(CallJournal):
 
     async def find_answered(self, session_id: str, agent: str | None, ordinal: int) -> list[CallLogItem]:
         place = (Call.session_id == UUID(session_id), Call.caller_agent == agent, Call.ordinal == ordinal)
-        return await read_patiently(lambda: self.model_calls.find(*place, SUCCEEDED, LIVE))
+        return await self.model_calls.find(*place, SUCCEEDED, LIVE)
 
     async def usage(
         self, by: By, workspace: str, since: datetime | None, model_name: str | None = None

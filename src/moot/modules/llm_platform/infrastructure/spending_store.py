@@ -77,7 +77,7 @@ class SqlBudget(Budget):
                 self._take(db, account, needed)
             turns.append(rate and take_turn(db, rate, needed["tokens"], priority))
 
-        await self._database.write(take)
+        await self._database.patience.outlast(lambda: self._database.write(take))
         return Reservation(tuple(account.key for account in accounts), turns[-1])
 
     async def settle(
@@ -98,7 +98,7 @@ class SqlBudget(Budget):
             if reservation.turn:
                 settle_turn(db, reservation.turn, made=made, tokens=spent["tokens"])
 
-        await self._database.write(pay)
+        await self._database.write_at_most_once(pay)  # at worst what was set aside stands
 
     def _accounts(self) -> list[Account]:
         """Those that a call made now is counted in, always in the same order; those without a limit are left out."""

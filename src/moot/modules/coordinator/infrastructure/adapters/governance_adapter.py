@@ -40,7 +40,6 @@ from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import DecisionRejected
 from moot.shared.domain.symbol import Symbol
 from moot.shared.infrastructure.execution_context import ExecutionContext, current_context
-from moot.shared.infrastructure.transactions import read_patiently
 
 REQUESTER = "coordinator"
 ASKED = {"symbol", "experts", "options", "skip_debate", "max_cost", "locale", "trigger_source"}
@@ -170,7 +169,7 @@ class GovernanceAdapter(NodePolicy):
         log = self._agent.log
         if log is None or not context.session_id:
             return None
-        made = await read_patiently(lambda: log.of_session(UUID(context.session_id), context.workspace))
+        made = await log.of_session(UUID(context.session_id), context.workspace)
         mine = [record for record in made if record.decision_id == decision_id]
         return mine[-1] if mine and mine[-1].status != "escalated" else None
 

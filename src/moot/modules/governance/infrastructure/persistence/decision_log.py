@@ -32,6 +32,7 @@ from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.ids import COUNTED_TO
 from moot.shared.domain.texts import SAY
 from moot.shared.infrastructure.audit_trail import AuditTrail, Fenced, Kind, Record
+from moot.shared.infrastructure.database import patient
 from moot.shared.infrastructure.execution_context import current_context, current_replay
 from moot.shared.infrastructure.redaction import REDACT
 from moot.shared.infrastructure.transactions import transaction
@@ -80,6 +81,7 @@ class SqlDecisionLog(DecisionLog):
                 raise Unavailable(SAY("audit.not_written"), code="AUDIT_FAILED") from e
         return record
 
+    @patient
     async def of_session(self, session_id: UUID, workspace: str) -> list[DecisionRecord]:
         return await self._read(
             select(ROW)
@@ -158,6 +160,7 @@ class SqlEscalationQueue(EscalationQueue):
         row = escalation.model_dump()
         await self._trail.append(ESCALATION, row, session_id=escalation.session_id)
 
+    @patient
     async def newest(self, question: Question) -> Escalation | None:
         ordered = select(QUEUE).where(*_match(question)).order_by(ASKED.requested_at.desc(), ASKED.id)
         async with transaction(self._database.session) as db:
@@ -186,6 +189,7 @@ class SqlEscalationQueue(EscalationQueue):
         )
         return next(iter(await self._change(waits, REDACT(dict(ruling)))), None)
 
+    @patient
     async def use(self, question: Question, decision_id: str, now: datetime) -> Escalation | None:
         if mine := await self.newest({**question, "status": "used", "used_for": decision_id}):
             return mine

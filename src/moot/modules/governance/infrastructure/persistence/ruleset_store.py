@@ -12,7 +12,7 @@ from moot.modules.governance.domain.rulesets import SHIPPED, Activation, Ruleset
 from moot.modules.governance.domain.texts import SAY
 from moot.modules.governance.infrastructure.persistence.tables import RulesetActivationRow, RulesetRow
 from moot.shared.domain.errors import Conflict
-from moot.shared.infrastructure.database import Database
+from moot.shared.infrastructure.database import Database, patient
 from moot.shared.infrastructure.transactions import transaction
 
 T = TypeVar("T")
@@ -78,10 +78,12 @@ class SqlRulesetStore(RulesetStore):
     async def active(self, workspace: str) -> Activation | None:
         return await self._look(lambda db: _active(db, workspace))
 
+    @patient
     async def _look(self, look: Callable[[Connection], T]) -> T:
         async with transaction(self._database.session) as db:
             return await (await db.connection()).run_sync(look)
 
+    @patient
     async def _done(self, work: Callable[[Connection], T]) -> T:
         """The outcome of `work`, committed."""
         outcome: list[T] = []
