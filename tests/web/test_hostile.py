@@ -35,7 +35,6 @@ PAGES = (
     "/login",
 )
 SILENT = {
-    "/data?dataset=companies",
     "/research",
     "/research?symbol=x",
     "/track-record",
@@ -68,7 +67,7 @@ TELLING = ('"><img src=x onerror=window.pwned=1>', "javascript:window.pwned=1", 
 ELEMENTS = """
 html head meta title link script body a header img nav form input button main footer section article div p span
 h1 h2 h3 h4 h5 h6 ul ol li dl dt dd table caption thead tbody tr th td b i em strong small code pre blockquote hr br
-label select option textarea fieldset legend details summary time progress meter svg path polyline line polygon
+label select option textarea fieldset legend details summary time progress meter svg path polyline line polygon rect text
 """
 ECHO = {"value", "title", "aria-label", "data-confirm", "href", "action"}
 """Attributes in which a page says what others wrote."""
@@ -140,7 +139,9 @@ async def test_words_of_strangers_are_words_on_every_page_and_in_every_form(clie
     for (method, to), names in forms.items():
         for fields in ({name: next(sent) for name in names}, *({name: next(sent)} for name in names)):
             body = {"params": fields} if method == "get" else {"data": fields}
-            read(await client.request(method, to, **body))
+            answer = await client.request(method, to, **body)
+            if not answer.headers.get("content-disposition", "").startswith("attachment"):
+                read(answer)
 
 
 @pytest.fixture(scope="module")
