@@ -165,7 +165,10 @@ async def settle(desk: Moot, folder: Path) -> None:
 
 async def poison_desk(desk: Moot) -> None:
     """Past everything that would have refused them; where a column is all text, as many of them as a mouth holds."""
-    texts, short = cycle(hostile_texts()), cycle(text for text in hostile_texts() if len(text) <= SHORT)
+    texts, short = (
+        cycle(hostile_texts()),
+        cycle(text for text in hostile_texts() if len(text) <= SHORT and "\0" not in text),
+    )
     mouthfuls = (" ".join(islice(texts, MOUTHFUL)) for _ in cycle([None]))
     assert desk.database is not None
     async with desk.database.session() as db, db.begin():
