@@ -26,7 +26,9 @@ LANGUAGES = {
 def research(address: str, symbol: str = "900001.DEMO") -> str:
     body = {"symbol": symbol, "experts": list(ExpertType), "locale": "en-US"}
     with httpx.Client(timeout=300, trust_env=False) as client:
-        return str(client.post(f"{address}/api/v1/coordinator/research", json=body).json()["session_id"])
+        answer = client.post(f"{address}/api/v1/coordinator/research", json=body)
+        assert answer.is_success, answer.text
+        return str(answer.json()["session_id"])
 
 
 @pytest.fixture(scope="module")
