@@ -38,6 +38,7 @@ def create_app(desk: Moot | None = None) -> FastAPI:
         title="Moot",
         version=__version__,
         summary="A governed, audited research desk of agents for equities.",
+        description="A field of a body that may be left out may be null too, which says no more.",
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,

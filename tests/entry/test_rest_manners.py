@@ -131,6 +131,8 @@ async def test_a_method_that_is_not_possible_is_told_those_that_are(client):
     assert answer.json()["message"] == f"PATCH is not possible at {CONFIGS}. Allowed: GET, POST."
     assert answer.json()["details"] == {"allowed": ["GET", "POST"]}
     assert (await client.request("DELETE", "/healthz")).headers["allow"] == "GET"
+    beside = await client.get("/api/v1/coordinator/rulesets/check")  # a number could stand in its place
+    assert (beside.status_code, beside.headers["allow"]) == (405, "POST")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from tests.fakes.clock import FixedClock, TickingClock
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 IN_TIME_MS = 60_000
 expect.set_options(timeout=IN_TIME_MS)
+PHONE = (375, 720)
 AXE = Path(__file__).parent / "axe" / "axe.min.js"
 
 
@@ -78,20 +79,27 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A console that is open to this machine; the tests of a module share what is on it."""
+    """A console that is open to this machine; tests share what is on it."""
     with console(tmp_path_factory.mktemp("console")) as address:
         yield address
 
 
 Open = Callable[..., Page]
+Contexts = dict[tuple[tuple[str, object], ...], BrowserContext]
+
+
+@pytest.fixture(scope="module")
+def contexts(browser: Browser) -> Contexts:
+    """By what was wished for: to make one takes more than to show a page in it."""
+    return {}
 
 
 @pytest.fixture
-def look(browser: Browser) -> Iterator[Open]:
-    """Opens a page in a browser of its own; fails the test for any complaint of the browser, of CSP above all."""
-    contexts: list[BrowserContext] = []
+def look(browser: Browser, contexts: Contexts) -> Iterator[Open]:
+    """Opens a page for a reader not known yet; fails the test for any complaint of the browser, of CSP above all."""
+    pages: list[Page] = []
     complaints: list[str] = []
 
     def hear(message: ConsoleMessage) -> None:
@@ -100,11 +108,18 @@ def look(browser: Browser) -> Iterator[Open]:
         if message.type in {"error", "warning"} and (loaded or "status of 4" not in message.text):
             complaints.append(f"{message.type}: {message.text}")
 
-    def open_page(address: str, *, expected: int = 200, **wishes: object) -> Page:
-        context = browser.new_context(**{"locale": "en-US", **wishes})  # type: ignore[arg-type]
-        context.set_default_timeout(IN_TIME_MS)
-        contexts.append(context)
-        page = context.new_page()
+    def open_page(
+        address: str, *, expected: int = 200, size: tuple[int, int] | None = None, **wishes: object
+    ) -> Page:
+        wished = {"locale": "en-US", "reduced_motion": "reduce", **wishes}
+        key = tuple(sorted(wished.items()))
+        if key not in contexts:
+            contexts[key] = browser.new_context(**wished)  # type: ignore[arg-type]
+            contexts[key].set_default_timeout(IN_TIME_MS)
+        page = contexts[key].new_page()
+        pages.append(page)
+        if size:
+            page.set_viewport_size({"width": size[0], "height": size[1]})
         page.on("console", hear)
         page.on("pageerror", lambda error: complaints.append(f"script: {error}"))
         answer = page.goto(address)
@@ -113,23 +128,38 @@ def look(browser: Browser) -> Iterator[Open]:
         return page
 
     yield open_page
-    for context in contexts:
-        try:
-            context.close()
-        except Error:
-            continue
+    for page in pages:
+        page.close()
+    for context in contexts.values():
+        context.clear_cookies()
     assert complaints == []
 
 
-def find_barriers(page: Page) -> list[str]:
-    """What axe-core takes to be serious, or worse. The debugger runs it: the page's own policy stays in force."""
+def look_on_a_phone(look: Open, address: str) -> Page:
+    """The page, which is as wide as the phone and keeps nobody out, in light and in dark."""
+    page = look(address, size=PHONE, locale="zh-CN")
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
+    assert find_barriers(page) == []
+    page.emulate_media(color_scheme="dark")
+    assert find_barriers(page, rules=["color-contrast"]) == []
+    return page
+
+
+def let_everybody_in(page: Page, locale: str, part: str = "html") -> None:
+    """What a page is made of is the same in each language: it is looked at in one."""
+    assert locale != "en-US" or find_barriers(page, part) == []
+
+
+def find_barriers(page: Page, part: str = "html", rules: Sequence[str] = ()) -> list[str]:
+    """What axe-core takes to be serious, or worse, in a part of the page and by some of its rules, if so wished. The
+    debugger runs it: the page's own policy stays in force."""
     try:
-        found = _run_axe(page)
+        found = _run_axe(page, part, rules)
     except Error as e:  # a page that was streamed asks for itself anew when the stream ends
         if "navigation" not in str(e):
             raise
         page.wait_for_load_state()
-        found = _run_axe(page)
+        found = _run_axe(page, part, rules)
     return [
         f"{one['id']}: {one['help']}: {[node['html'][:160] for node in one['nodes'][:3]]}"
         for one in found["violations"]
@@ -137,6 +167,8 @@ def find_barriers(page: Page) -> list[str]:
     ]
 
 
-def _run_axe(page: Page) -> Any:
-    page.evaluate(AXE.read_text(encoding="utf-8"))
-    return page.evaluate("() => axe.run(document, {resultTypes: ['violations']})")
+def _run_axe(page: Page, part: str, rules: Sequence[str]) -> Any:
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(AXE.read_text(encoding="utf-8"))
+    wished = {"resultTypes": ["violations"], **({"runOnly": list(rules)} if rules else {})}
+    return page.evaluate("([part, wished]) => axe.run(part, wished)", [part, wished])

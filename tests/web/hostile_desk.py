@@ -4,10 +4,12 @@ import csv
 import re
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
+from datetime import UTC, datetime
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+from uuid import uuid4
 
 import httpx
 from pydantic import SecretStr
@@ -24,6 +26,8 @@ from moot.modules.jobs.infrastructure.causes import DestinationRow
 from moot.modules.jobs.infrastructure.schedule_store import ScheduleRow, ScheduleRunRow
 from moot.modules.jobs.infrastructure.watch_store import WatchedSymbolRow
 from moot.modules.llm_platform.infrastructure.tables import LLMConfigRow
+from moot.modules.market_data.domain.facts import COMPANIES
+from moot.shared.infrastructure.tables import ExternalAPICallLog
 from tests.web.hostile import LITERALS, hostile_texts, poison
 
 API = "/api/v1"
@@ -31,6 +35,10 @@ SHOWN: Mapping[Any, tuple[str, ...]] = {
     ApiKeyRow: ("name",),
     BatchRow: ("name", "requested_by", "reason", "left_out"),
     ConversationRow: ("requested_by", "title", "turns"),
+    ExternalAPICallLog: (
+        *("service_name", "operation", "request_params"),
+        *("response_data", "error_message"),
+    ),
     DestinationRow: ("name", "facts"),
     EscalationRow: (
         *("decision_type", "payload", "context", "why", "requester"),
@@ -51,6 +59,8 @@ CODE = LITERALS | {
 }
 """What code reads of that."""
 MOUTHFUL, SHORT = 80, 64
+TELLING = "<img src=x onerror=window.pwned=1>"
+"""What names a file too."""
 NAME = re.compile(r"[^\s/?#%]{1,64}")
 """What a schedule may be called."""
 CITED = [
@@ -97,6 +107,8 @@ async def prepare(client: httpx.AsyncClient) -> dict[str, str]:
     await send("/llm-platform/configs", model)
     return {
         "session": f"/sessions/{session['session_id']}",
+        "record": f"/sessions/{session['session_id']}/record",
+        "call": f"/sessions/{session['session_id']}/calls/data/1",
         "talk": f"/ask/{talk['id']}",
         "batch": f"/batches/{batch['id']}",
         "schedule": f"/schedules/{quote(names[0])}",
@@ -132,25 +144,39 @@ def rule(number: int, words: Iterator[str]) -> dict[str, Any]:
 
 
 async def settle(desk: Moot, folder: Path) -> None:
-    """What has no door of its own: shares whose names somebody else has written, a key, and who is told."""
+    """What has no door of its own: shares whose names somebody else has written, from sources they named, in a file
+    of theirs among others; a key, and who is told."""
     await desk.access.create("k", ["read"], "default")
     told = DestinationBody(name="d", kind="webhook", url=SecretStr("http://127.0.0.1:1/"))
     await desk.jobs.destinations("default").add(told)
-    file = folder / "companies.csv"
+    file, texts = folder / "companies.csv", [text.replace("\0", "") for text in hostile_texts()[:40]]
     with file.open("w", encoding="utf-8", newline="") as out:
         rows = csv.writer(out)
         rows.writerow(["symbol", "name", "name_en", "industry", "industry_en", "list_date"])
-        for number, text in enumerate(hostile_texts()[:40]):
-            rows.writerow([f"{600519 + number}.SH", *[text.replace("\0", "")] * 4, "2001-08-27"])
-    await desk.market_data.imports().bring_in(file, None)
+        for number, text in enumerate(texts):
+            rows.writerow([f"{600519 + number}.SH", *[text] * 4, "2001-08-27"])
+    imports, at = desk.market_data.imports(), datetime.now(UTC)
+    await imports.bring_in(file, None)
+    kept = await imports.lake.read(COMPANIES, "CN")
+    sourced = [one.model_copy(update={"source": text}) for one, text in zip(kept, texts, strict=True)]
+    imports.store.store(COMPANIES, "CN", sourced, covered=None, at=at)
+    next((folder / "lake").rglob("*.parquet")).with_name(f"{TELLING}.parquet").write_bytes(b"x")
 
 
 async def poison_desk(desk: Moot) -> None:
     """Past everything that would have refused them; where a column is all text, as many of them as a mouth holds."""
-    texts, short = cycle(hostile_texts()), cycle(text for text in hostile_texts() if len(text) <= SHORT)
+    texts, short = (
+        cycle(hostile_texts()),
+        cycle(text for text in hostile_texts() if len(text) <= SHORT and "\0" not in text),
+    )
     mouthfuls = (" ".join(islice(texts, MOUTHFUL)) for _ in cycle([None]))
     assert desk.database is not None
     async with desk.database.session() as db, db.begin():
+        asked = {"created_at": datetime.now(UTC), "status": "failed", "request_params": {"q": "x"}}
+        said = dict.fromkeys(("service_name", "operation", "response_data", "error_message"), "x")
+        for session in await db.scalars(select(ResearchSessionRow.id)):
+            db.add(ExternalAPICallLog(id=uuid4(), session_id=session, **asked, **said))
+        await db.flush()
         for talk in await db.scalars(select(ConversationRow)):
             talk.turns = deepcopy(talk.turns)
             talk.turns[0]["answer"]["citations"] += CITED

@@ -5,41 +5,44 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.web.conftest import console, find_barriers
+from tests.web.conftest import console, find_barriers, look_on_a_phone
 
-LANGUAGES = ["en-US", "zh-CN"]
 FIRST = {"en-US": "Research Mirage Hill Distillers now", "zh-CN": "立即研究幻山酒业"}
 
 
-def test_a_first_visitor_sees_the_demo_companies_and_one_button(served, look):
-    page = look(served)
-    assert page.locator("main button").count() == 1
-    assert page.locator(".companies li").count() == 8
-    assert find_barriers(page) == []
-
-
-@pytest.mark.parametrize("locale", LANGUAGES)
-def test_from_the_one_button_to_a_verdict_with_a_reload_in_mid_stream(tmp_path, look, locale):
+def test_from_the_one_button_to_a_verdict_with_a_reload_in_mid_stream(tmp_path, look):
+    """In two languages at once: what one begins, the other looks on at."""
     with console(tmp_path) as address:
-        page = look(address, locale=locale)
-        page.get_by_role("button", name=FIRST[locale]).click()
-        page.wait_for_url(re.compile(r"/sessions/[0-9a-f-]{36}$"))
-        expect(page.locator(".node")).to_have_count(7)
-        page.reload()
-        expect(page.locator(".node")).to_have_count(7)
-        expect(page.locator(".outcome")).to_be_visible()
-        expect(page.locator(".node-success")).to_have_count(7)
-        expect(page.locator("[data-stream]")).to_have_count(0)
-        assert find_barriers(page) == []
-        page.goto(f"{address}/sessions")
-        expect(page.locator("tbody tr")).to_have_count(1)
-        assert find_barriers(page) == []
-        page.goto(address)
-        page.locator("#symbol").fill("900001")
-        page.locator("form[action='/watch'] button").click()
-        expect(page.locator("table.watch tbody tr")).to_have_count(1)
-        expect(page.locator("table.watch .badge")).to_have_count(1)
-        assert find_barriers(page) == []
+        pages = {locale: look(address, locale=locale) for locale in FIRST}
+        english, chinese = pages.values()
+        for locale, page in pages.items():
+            assert page.locator("main button").all_inner_texts() == [FIRST[locale]]
+            assert page.locator(".companies li").count() == 8
+        assert find_barriers(english) == []
+        chinese.get_by_role("button").get_by_text(FIRST["zh-CN"]).click()
+        chinese.wait_for_url(re.compile(r"/sessions/[0-9a-f-]{36}$"))
+        english.goto(chinese.url)
+        for page in pages.values():
+            expect(page.locator(".node")).to_have_count(7)
+            page.reload()
+            expect(page.locator(".node")).to_have_count(7)
+            expect(page.locator(".outcome")).to_be_visible()
+            expect(page.locator(".node-success")).to_have_count(7)
+            expect(page.locator("[data-stream]")).to_have_count(0)
+        assert find_barriers(english) == []
+        for page in pages.values():
+            page.goto(f"{address}/sessions")
+            expect(page.locator("tbody tr")).to_have_count(1)
+        assert find_barriers(english) == []
+        for page in pages.values():
+            page.goto(address)
+        english.locator("#symbol").fill("900001")
+        english.locator("form[action='/watch'] button").click()
+        chinese.locator("#symbol").fill("900002")
+        chinese.locator("form[action='/watch'] button").click()
+        expect(chinese.locator("table.watch tbody tr")).to_have_count(2)
+        expect(english.locator("table.watch .badge")).to_have_count(1)
+        assert find_barriers(english) == []
 
 
 def test_the_form_suggests_companies_and_says_what_is_wrong_beside_the_field(served, look):
@@ -58,12 +61,9 @@ def test_the_form_suggests_companies_and_says_what_is_wrong_beside_the_field(ser
     assert find_barriers(page) == []
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("path", ["/", "/research", "/sessions", "/login"])
-def test_a_phone_shows_every_page_whole_in_light_and_dark(served, look, path, theme):
-    page = look(f"{served}{path}", viewport={"width": 375, "height": 720}, color_scheme=theme, locale="zh-CN")
-    assert page.evaluate("document.documentElement.scrollWidth") <= 375
-    assert find_barriers(page) == []
+def test_a_phone_shows_every_page_whole_in_light_and_dark(served, look, path):
+    look_on_a_phone(look, served + path)
 
 
 def test_a_keyboard_reaches_the_content_first(served, look):

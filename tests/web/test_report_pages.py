@@ -93,6 +93,9 @@ async def test_a_report_tells_the_verdict_the_argument_and_where_each_number_is_
         ).json(),
     )
     assert [words for words in WORDS[locale] if words not in page.said] == []
+    card = Seen(answer.text.partition('class="card ruling"')[2].partition("</section>")[0]).said
+    told = [result["verdict"]["reasoning"].splitlines()[0], WORDS[locale][-1], result["verdict"]["stop_loss"]]
+    assert [words for words in told if words not in card] == []
     assert result["verdict"]["headline"] in page.said
     assert set(page.opens) <= set(page.ids)
     argument = result["debate_outcome"]["argument"]
@@ -302,7 +305,10 @@ async def test_a_record_that_was_changed_is_shown_as_broken(desk, app):
 
 
 async def test_sessions_stand_side_by_side(desk):
-    first, second = await research(desk), await research(desk, "900002.DEMO")
+    first = await research(desk)
+    second = await research(
+        desk, "900002.DEMO", experts=["macro_intelligence"]
+    )  # of the others it knows nothing
     page = await read(desk, f"/compare?s={first}&s=900002.DEMO&s=")
     assert {f"/sessions/{first}/report", f"/sessions/{second}/report"} <= set(page.links)
     assert [word for word in ("Trend", "What decides it") if word not in page.said] == []

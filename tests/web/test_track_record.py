@@ -38,3 +38,14 @@ async def test_a_share_is_followed_until_the_horizon_of_its_verdict(home, clock)
     returns = [float(found) for found in re.findall(r'data-market="cn">[+−]([\d.]+)%', later)]
     assert len(returns) == 2
     assert any(returns)
+
+
+async def test_a_what_if_is_no_verdict_of_the_desk(home, clock):
+    await research(home, clock, 1)
+    async with open_app(home, clock) as app, calling(app, address=HERE) as client:
+        moves = {"moves": [{"move": "strike", "claim": "technical.crowding"}]}
+        sessions = "/api/v1/coordinator/research/sessions"
+        assert (await client.post(f"{sessions}/last/contest", json=moves)).status_code == 200
+    text = await look(home, clock)
+    assert sum(map(int, re.findall(r'</b></td><td class="figure">(\d+)</td>', text))) == 1
+    assert len(re.findall(r"\d+ / 20</td>", text)) == 1

@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 from markupsafe import Markup, escape
 
+from moot.web.formats import number
+
 WIDTH = 640.0
 EDGE = 6.0
 
@@ -85,7 +87,7 @@ def bar_chart(bars: Sequence[Bar], *, label: str, row: float = 26.0) -> Markup:
     for bar, top in zip(bars, _tops(bars, row), strict=True):
         start, end = sorted((across(0), across(bar.value)))
         drawn += [_label(bar.label, top, row), _box(f"bar {bar.kind}", start, end, top + 6, row - 12)]
-        drawn.append(_figure(f"{bar.value:,.2f}", end + 6, top + row / 2))
+        drawn.append(_figure(number(bar.value, 2), end + 6, top + row / 2))
     return _svg(drawn, label, row * len(bars))
 
 

@@ -12,6 +12,7 @@ from markupsafe import Markup
 from moot.shared.domain.claims import ArgumentGraph
 from moot.shared.domain.markdown import drop_unseen
 from moot.web.charts import tag
+from moot.web.formats import number
 
 WIDE = 960.0
 ROW = 19.0
@@ -174,7 +175,7 @@ def argument_map(argument: ArgumentGraph, topics: Sequence[Topic], motion: str, 
             drawn += [_bend(END, at, PLACE - 6, y, f"edge {claim[2]}", claim[3]), *_claim(claim, at)]
         drawn.append(_bend(PULL + 44, y, MOTION, middle, f"edge {side}", abs(topic.pull)))
         drawn.append(tag("text", _fit(topic.name, PULL - PLACE, BOLD), class_="topic", x=PLACE, y=y))
-        drawn.append(tag("text", f"{topic.pull:+.2f}", class_=f"pull {side}", x=PULL, y=y))
+        drawn.append(tag("text", number(topic.pull, 2, signed=True), class_=f"pull {side}", x=PULL, y=y))
         top += GAP
     drawn += [
         _answer(heights[relation.source], heights[relation.target], relation.kind)

@@ -23,13 +23,13 @@ LARGE: Mapping[Locale, Steps] = {
 SIGNS = {"CNY": "¥", "USD": "$"}
 
 
-def number(value: float | None, digits: int | None = None) -> str:
+def number(value: float | None, digits: int | None = None, *, signed: bool = False) -> str:
     """With separators; without `digits`, as many as a figure of its size needs."""
     if value is None or not math.isfinite(value):
         return NONE
     if digits is None:
         digits = 0 if isinstance(value, int) or abs(value) >= 10_000 else 2
-    return f"{value:,.{digits}f}".replace("-", "−")
+    return f"{value:{'+' if signed else ''},.{digits}f}".replace("-", "−")
 
 
 def percent(value: float | None, digits: int = 1, *, signed: bool = False) -> str:
@@ -66,13 +66,16 @@ def day(value: date | str | None) -> str:
 
 
 def seconds(locale: Locale) -> Callable[[float | None], str]:
-    hour, minute, second = ("小时", "分", "秒") if locale == "zh-CN" else (" h ", " min ", " s")
+    told = ("小时", "分", "秒", "毫秒") if locale == "zh-CN" else (" h ", " min ", " s", " ms")
+    hour, minute, second, thousandth = told
 
     def tell(milliseconds: float | None) -> str:
         """How long something took."""
         if milliseconds is None:
             return NONE
         took = milliseconds / 1000
+        if took < 0.1:
+            return f"{milliseconds:.0f}{thousandth}"
         if took < 60:
             return f"{took:.1f}{second}"
         minutes, rest = divmod(int(took), 60)

@@ -12,6 +12,7 @@ from moot.modules.coordinator.application.session_history import ResearchSession
 from moot.shared.domain.errors import AppError
 from moot.shared.domain.symbol import Symbol
 from moot.web.page import Page, Reader
+from moot.web.sessions import name_shares
 
 router = APIRouter()
 
@@ -56,7 +57,8 @@ async def show(page: Reader) -> Response:
     summaries = [await _summarise(page, action) for action in ACTIONS]
     ruled = [one for summary in summaries for one in summary.ruled]
     ruled.sort(key=lambda one: one.session.created_at, reverse=True)
-    return page.render("track_record.html", summaries=summaries, ruled=ruled, most=MOST_SHOWN)
+    names = await name_shares(page, [one.session for one in ruled])
+    return page.render("track_record.html", summaries=summaries, ruled=ruled, names=names, most=MOST_SHOWN)
 
 
 async def _summarise(page: Page, action: str) -> Summary:
@@ -64,9 +66,15 @@ async def _summarise(page: Page, action: str) -> Summary:
     wanted = SessionFilter.model_validate(
         {"workspace_id": page.workspace, "verdict_action": action, "page_size": MOST_SHOWN}
     )
-    found = await page.desk.coordinator.session_history().sessions(wanted)
+    history = page.desk.coordinator.session_history()
+    found = await history.sessions(wanted)
     kept = [session for session in found.items if not session.contest]
-    return Summary(action, found.total, await asyncio.gather(*(_follow(page, one) for one in kept)))
+    contested = await history.sessions(
+        wanted.model_copy(update={"trigger_source": "contest", "page_size": 1})
+    )
+    return Summary(
+        action, found.total - contested.total, await asyncio.gather(*(_follow(page, one) for one in kept))
+    )
 
 
 async def _follow(page: Page, session: ResearchSession) -> Ruled:

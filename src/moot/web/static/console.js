@@ -2,8 +2,8 @@
 "use strict";
 
 (() => {
-  const lang = document.documentElement.lang;
-  const when = new Intl.DateTimeFormat(lang, {
+  // As days are written on every page: 2026-06-30.
+  const when = new Intl.DateTimeFormat("sv-SE", {
     year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", hourCycle: "h23",
   });
 

@@ -2,6 +2,9 @@
 "use strict";
 
 (() => {
+  // Fewer bars than that are drawn as narrow as these would be.
+  const FEWEST = 40;
+
   // The library knows no light-dark(): a canvas resolves a colour to what it is now.
   function resolve(place, name) {
     const probe = document.createElement("span");
@@ -48,7 +51,8 @@
       time, text: String(number), shape: "circle", position: "aboveBar",
       color: side === "for" ? green : side === "against" ? red : quiet,
     })));
-    chart.timeScale().fitContent();
+    if (candles.length < FEWEST) chart.timeScale().setVisibleLogicalRange({ from: candles.length - FEWEST, to: candles.length });
+    else chart.timeScale().fitContent();
     place.setAttribute("role", "img");
     place.setAttribute("aria-label", place.dataset.label);
   }

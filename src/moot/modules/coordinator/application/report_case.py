@@ -112,6 +112,12 @@ class Case:
         chosen = sorted(first, key=lambda claim: claim not in leads)[:MOST_REASONS]
         return sorted(chosen, key=first.index)
 
+    @property
+    def grounds(self) -> str:
+        """Why this action and no other, as a rule says first; a model's reasons stand with the claims."""
+        by_rule = self.reasons and self.verdict.get("engine") == "rubric"
+        return str(self.verdict["reasoning"]).partition("\n")[0] if by_rule else ""
+
     @cached_property
     def decisive(self) -> list[Claim]:
         """The strongest first."""

@@ -109,12 +109,8 @@ class Writer:
         """The verdict, in the words of whoever gave it, if they found any."""
         ruling = list_ruling(self.case.result, self.say, self.spell)
         headline = self.told.once(self.case.verdict.get("headline", ""))
-        return [*([ruling[0], headline] if headline else [" · ".join(ruling)]), *self._grounds()]
-
-    def _grounds(self) -> list[str]:
-        """Why this action and no other, as a rule says first; a model's reasons stand with the claims."""
-        by_rule = self.case.reasons and self.case.verdict.get("engine") == "rubric"
-        return self.told.each(self.case.verdict["reasoning"].splitlines()[:1]) if by_rule else []
+        lead = [ruling[0], headline] if headline else [" · ".join(ruling)]
+        return [*lead, *self.told.each([self.case.grounds])]
 
     def draw_prices(self) -> list[str]:
         """The chart and what it shows, if there are prices."""

@@ -256,7 +256,7 @@ async def roll_back(stored: Rulesets, workspace: Workspace, by: By) -> Activatio
     return await stored.rollback(by=by, workspace=workspace)
 
 
-@router.get("/rulesets/{number}", summary="One ruleset with its rules", responses=NOT_THERE)
+@router.get("/rulesets/{number:int}", summary="One ruleset with its rules", responses=NOT_THERE)
 async def ruleset(number: Number, desk: Desk) -> RulesetDetail:
     found = await desk.stored.get(number, desk.workspace)
     desk.stored.rules_of(found)  # what cannot be read as rules is refused, and says why
