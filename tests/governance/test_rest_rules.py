@@ -296,8 +296,8 @@ async def test_a_ruleset_nobody_has_is_not_found(client):
         await client.post(f"{RULESETS}/9/simulate", params={"since": "2026-01-01"}),
     ):
         assert (answer.status_code, answer.json()["code"]) == (404, "RULESET_NOT_FOUND")
-    for number in ("newest", str(10**25)):
-        assert (await client.get(f"{RULESETS}/{number}")).status_code == 400
+    assert (await client.get(f"{RULESETS}/newest")).status_code == 404
+    assert (await client.get(f"{RULESETS}/{10**25}")).status_code == 400
 
 
 async def test_rules_are_made_from_words_and_neither_stored_nor_in_force(client):
