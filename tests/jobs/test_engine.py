@@ -191,6 +191,23 @@ async def test_what_was_put_back_keeps_its_place_and_what_has_no_job_gets_one(
     assert (await jobs(desk))[str(second)] == "ENQUEUED"
 
 
+async def test_what_was_begun_and_has_no_job_any_more_goes_on_before_what_is_new(
+    settings: Settings, desk: Moot
+) -> None:
+    """As a session whose owner came back, turned away whoever was to take it over, and died."""
+    new = [(await desk.start(**ASKED)).id for _ in range(2)]
+    begun = (await desk.start(**ASKED)).id
+    assert desk.jobs.engine._client is not None
+    await desk.jobs.engine._client.delete_workflow_async(str(begun))
+    await desk.jobs.engine.put_back([begun])
+    async with working(settings.model_copy(update={"worker_sessions": 1})) as worker:
+        worker.work()
+        for session_id in (*new, begun):
+            assert await ended(desk, session_id) == "completed"
+    sessions = [await desk.session(session_id) for session_id in (*new, begun)]
+    assert [one.id for one in sorted(sessions, key=lambda one: one.nodes[0].started_at)] == [begun, *new]
+
+
 async def test_what_a_batch_held_back_for_long_gets_a_job_of_a_batch_and_what_a_worker_has_is_left_to_it(
     desk: Moot, database: Database
 ) -> None:

@@ -34,6 +34,8 @@ NAME = "moot"
 VERSION = "journal-1"
 """Of what a worker must understand to go on with a session: changed with the format of the journal, and only then."""
 QUEUES: dict[Priority, str] = {"interactive": "sessions", "batch": "batch"}
+BEHIND_BEGUN = 1
+"""The place in the line of what is new: what was begun before and is put back, at 0, goes on before it."""
 WORKFLOW = "session"
 POLLING = 0.25
 MIGRATIONS = 5
@@ -94,7 +96,8 @@ class Engine(SessionQueue):
         for row in sessions:
             if row["status"] == "queued":
                 priority: Priority = "batch" if row["trigger_source"] == BATCH else "interactive"
-                self._client.enqueue_in_transaction(db, _job(row["id"], priority), str(row["id"]))
+                job: EnqueueOptions = {**_job(row["id"], priority), "priority": BEHIND_BEGUN}
+                self._client.enqueue_in_transaction(db, job, str(row["id"]))
 
     async def put_back(
         self, session_ids: Collection[UUID], *, priority: Priority = "interactive", if_taken: bool = True
