@@ -35,6 +35,7 @@ def console(home: Path, **settings: str) -> Iterator[str]:
     environment = os.environ | {
         "MOOT_HOME": str(home),
         "MOOT_WORKER": "on",
+        "MOOT_LEASE_SECONDS": "60",  # a machine with a browser to run has a desk wait for longer than most
         "LANG": "en_US.UTF-8",
         **settings,
     }
