@@ -221,6 +221,7 @@ async def test_the_list_is_filtered_and_paged(desk: Served):
     everything = await see(desk, "/sessions")
     assert everything.count('<td><a href="/sessions/') == 3
     assert "Mirage Hill Distillers" in everything
+    assert everything.count('<td class="quiet">API</td>') == 3
     assert (await see(desk, "/sessions?symbol=900002&status=")).count('<td><a href="/sessions/') == 1
     second = await see(desk, "/sessions?page=2&page_size=2")
     assert second.count('<td><a href="/sessions/') == 1

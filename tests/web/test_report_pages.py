@@ -287,6 +287,7 @@ async def test_the_record_shows_calls_decisions_and_a_chain_that_holds(home, clo
     assert "Model calls (9)" in page.said
     assert page.said.count("careful-1") == 9
     assert [node for node in ("Debate", "Judge", "Technical analyst") if node not in page.said] == []
+    assert ("Resolution of the debate" in page.said, "bull_advocate" in page.said) == (True, False)
     assert "holds" in page.said
     assert "Decisions of the rules (9)" in page.said
     assert "The evidence points one way" in first.said
