@@ -35,7 +35,7 @@ VERSION = "journal-1"
 """Of what a worker must understand to go on with a session: changed with the format of the journal, and only then."""
 QUEUES: dict[Priority, str] = {"interactive": "sessions", "batch": "batch"}
 BEHIND_BEGUN = 1
-"""The place in the line of what is new: what was begun before and is put back, at 0, goes on before it."""
+"""The place in the line of what is new; what is put back with a new job stands before it, at 0."""
 WORKFLOW = "session"
 POLLING = 0.25
 MIGRATIONS = 5
