@@ -78,9 +78,7 @@ def environment(locale: Locale) -> Environment:
         CHARTS,
         say=lambda key, **values: SAY(key, **values).in_locale(locale),
         known=texts.__contains__,
-        named=lambda table, name: texts.get(
-            f"{table}.{name}", name
-        ),  # as it came, where we have no word for it
+        named=lambda table, name: texts.get(f"{table}.{name}", name),
         locale=locale,
         market_of=market_of,
         tone_of=tone_of,
