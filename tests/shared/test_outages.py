@@ -96,7 +96,7 @@ async def make_calls(calls: ExternalCalls, count: int) -> None:
 
 
 async def waiting(database: Database) -> None:
-    await until(lambda: database.patience._gone_since is not None)
+    await until(lambda: database.patience.tried)
 
 
 async def count(database: Database, table: type[Any]) -> int:
@@ -120,6 +120,28 @@ async def test_what_was_to_be_stored_while_the_server_was_down_is_there_after_it
     await going_on
     found = await verify(trail, UUID(session.session_id))
     assert (found.intact, found.links, session.tally.audit_gaps) == (True, 22, 0)
+
+
+async def test_who_would_open_a_session_is_told_at_once_and_waits_behind_nobody(
+    trail: AuditTrail,
+    calls: ExternalCalls,
+    session: ExecutionContext,
+    outages: Outages,
+    database: Database,
+) -> None:
+    repository, new = SqlResearchSessionRepository(trail), a_session()
+    await outages.stop()
+    with pytest.raises(Unavailable):
+        await repository.save_session(new)
+    going_on = asyncio.create_task(make_calls(calls, 1))
+    await waiting(database)
+    with pytest.raises(Unavailable):
+        await repository.save_session(new)
+    assert not going_on.done()
+    await outages.start()
+    await going_on
+    await repository.save_session(new)
+    assert (await verify(trail, new.id, workspace=new.workspace_id)).links == 1
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])

@@ -152,13 +152,17 @@ class AuditTrail:
         """Commit the row (`values` hold its `id`), its link, and the rows `beside` it; secrets are taken out first.
 
         `at_leisure`: along with whatever is committed next, or a moment later. A database that is gone is waited for,
-        as long as anybody's patience with it lasts; a node's own time stands still.
+        as long as anybody's patience with it lasts; a node's own time stands still. Only who would open a session is
+        told at once, and waits behind nobody: nothing has begun yet.
         Raises `LeaseLost` when the session under way has another owner by now.
         """
         rows = (Record(kind, write, session_id, dict(values), _token(session_id)), *beside)
         try:
             with off_the_clock(current_context().tally.waiting):
-                await (self._append.later(rows) if at_leisure else self._append(rows))
+                if kind.opens and self.database.patience.tried:
+                    await self._write_once(_clean([*rows]))
+                else:
+                    await (self._append.later(rows) if at_leisure else self._append(rows))
         except Fenced as e:
             raise LeaseLost(*e.args) from e
 
@@ -203,7 +207,10 @@ class AuditTrail:
 
     async def _commit(self, orders: list[tuple[Record, ...]]) -> None:
         records = _clean([record for order in orders for record in order])
-        await self.database.patience.outlast(lambda: self._write_once(records))
+        if any(record.kind.opens for record in records):
+            await self._write_once(records)
+        else:
+            await self.database.patience.outlast(lambda: self._write_once(records))
         for ended in {record.session_id for record in records if record.session_id and record.kind.closes}:
             self._packing.later(ended)
 

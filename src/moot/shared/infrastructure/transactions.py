@@ -92,6 +92,11 @@ class Patience:
         self._gone_since: float | None = None
         self._line, self._ended = asyncio.Lock(), asyncio.Event()
 
+    @property
+    def tried(self) -> bool:
+        """The database is gone, as far as anybody knows."""
+        return self._gone_since is not None
+
     def lose(self) -> None:
         """Until somebody succeeds."""
         self._gone_since = -math.inf
