@@ -194,9 +194,7 @@ class AuditTrail:
         """Those of the sessions that are worth it, when nobody waits for them any more: one that is not packed is as
         good, only larger."""
         try:
-            heavy: set[UUID] = set()
-            await self.database.write(lambda db: heavy.update(find_heavy(db, self._tables(), ended)))
-            for session_id in heavy:
+            for session_id in await self.database.write(lambda db: find_heavy(db, self._tables(), ended)):
                 await self.pack(session_id)
         except Exception:  # bulkhead: what was recorded stands as it is
             logger.warning("session not packed", exc_info=True)

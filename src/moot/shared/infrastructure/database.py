@@ -16,7 +16,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 import aiosqlite
 from pydantic_core import to_json
-from sqlalchemy import URL, Engine, create_engine, event, func, inspect, make_url, select, text
+from sqlalchemy import URL, Connection, Engine, create_engine, event, func, inspect, make_url, select, text
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.ext.asyncio import (
@@ -34,6 +34,9 @@ from moot.shared.domain.texts import SAY
 from moot.shared.infrastructure import migrations
 from moot.shared.infrastructure.home import make_private_database
 from moot.shared.infrastructure.transactions import GroupCommit, InDoubt, Patience, Work, store_errors
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 DRIVERS = {
     **dict.fromkeys(("sqlite", "sqlite+aiosqlite"), "sqlite+aiosqlite"),
@@ -108,16 +111,22 @@ class Database:
         """A fresh session, to be used by one task: `async with database.session() as session`."""
         return self._sessions()
 
-    async def write(self, work: Work) -> None:
-        """Run `work` in a transaction and return when it is committed. `work` may run twice, never commit twice."""
+    async def write(self, work: Callable[[Connection], T]) -> T:
+        """What `work` gives, run in a transaction, when that is committed. It may run twice, never commit twice."""
+        given: list[T] = []
+
+        def keep(db: Connection) -> None:
+            given[:] = [work(db)]
+
         if self._writer is not None:
-            await self._writer.write(work)
-            return
-        with store_errors():
-            async with self.session() as session:
-                await (await session.connection()).run_sync(work)
-                with store_errors(lost=InDoubt):
-                    await session.commit()
+            await self._writer.write(keep)
+        else:
+            with store_errors():
+                async with self.session() as session:
+                    await (await session.connection()).run_sync(keep)
+                    with store_errors(lost=InDoubt):
+                        await session.commit()
+        return given[0]
 
     async def write_at_most_once(self, work: Work) -> None:
         """A database that is gone is waited for; a commit that may have been made is not made again."""
@@ -236,8 +245,6 @@ class Database:
             raise Unavailable(SAY("database.newer", current=current, head=self.head()), code="DATABASE_NEWER")
 
 
-P = ParamSpec("P")
-T = TypeVar("T")
 Asking = Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]
 
 

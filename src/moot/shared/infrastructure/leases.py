@@ -49,16 +49,14 @@ class SqlLeases(Leases):
             )
             .returning(row.lease_token, self._cancel)
         )
-        taken: list[Taken] = []
 
-        def take(db: Connection) -> None:
-            taken[:] = [
-                Taken(Lease(owner, token, until), bool(cancel), self._read(db, row_id))
-                for token, cancel in db.execute(taking).all()
-            ]
+        def take(db: Connection) -> Taken | None:
+            if (taken := db.execute(taking).one_or_none()) is None:
+                return None
+            token, cancel = taken
+            return Taken(Lease(owner, token, until), bool(cancel), self._read(db, row_id))
 
-        await self._database.write(take)
-        return taken[0] if taken else None
+        return await self._database.write(take)
 
     def _read(self, db: Connection, row_id: UUID) -> Any:
         """What whoever takes a row needs of it, read in the transaction that takes it."""
@@ -67,16 +65,16 @@ class SqlLeases(Leases):
         row = self._row
         mine = self._update(row.id.in_(rows), row.lease_owner == owner)
         states = select(row.id, row.lease_owner, self._cancel).where(row.id.in_(rows))
-        found: dict[UUID, Loss] = {}
 
-        def prolong(db: Connection) -> None:
+        def prolong(db: Connection) -> dict[UUID, Loss]:
             db.execute(mine.values(lease_expires_at=until))
-            for row_id, holder, cancel in db.execute(states):
-                if holder != owner or cancel:
-                    found[row_id] = "taken over" if holder != owner else "cancelled"
+            return {
+                row_id: "taken over" if holder != owner else "cancelled"
+                for row_id, holder, cancel in db.execute(states)
+                if holder != owner or cancel
+            }
 
-        await self._database.write(prolong)
-        return found
+        return await self._database.write(prolong)
 
     async def release(self, owner: str, now: datetime) -> None:
         mine = self._update(self._row.lease_owner == owner, self._to_do)
@@ -101,9 +99,7 @@ class SqlLeases(Leases):
     @patient
     async def _write(self, statement: Update) -> bool:
         """Whether there was a row to change."""
-        met: list[int] = []
-        await self._database.write(lambda db: met.append(db.execute(statement).rowcount))
-        return met[-1] > 0
+        return await self._database.write(lambda db: db.execute(statement).rowcount > 0)
 
     def _update(self, *conditions: ColumnElement[bool]) -> Update:
         return update(self._row).where(*conditions).execution_options(synchronize_session=False)

@@ -35,7 +35,7 @@ logger = structlog.get_logger(__name__)
 
 SessionFactory = Callable[[], AsyncSession]
 Work = Callable[[Connection], object]
-"""What is done within a transaction. In a thread of its own perhaps, and more than once; what it gives is dropped."""
+"""What is done within a transaction. In a thread of its own perhaps, and more than once."""
 Write = Literal["insert", "update", "upsert"]
 T = TypeVar("T")
 

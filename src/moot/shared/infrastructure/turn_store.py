@@ -41,9 +41,7 @@ class SqlTurns(Turns):
 
     @patient
     async def take(self, rate: Rate, tokens: int = 0, priority: Priority = "interactive") -> Turn:
-        taken: list[Turn] = []
-        await self._database.write(lambda db: taken.append(take_turn(db, rate, tokens, priority)))
-        return taken[-1]
+        return await self._database.write(lambda db: take_turn(db, rate, tokens, priority))
 
     async def settle(self, turn: Turn, *, made: bool, tokens: int = 0) -> None:
         await self._database.write_at_most_once(lambda db: settle_turn(db, turn, made=made, tokens=tokens))

@@ -91,15 +91,14 @@ class SqlBatchStore(SqlLeases, BatchStore):
     async def update(self, batch_id: UUID, among: Collection[BatchStatus], **changes: Any) -> bool:
         open_ones = (ROW.id == batch_id, ROW.status.in_(among), ROW.ended_at.is_(None))
         changing = self._update(*open_ones).values(**changes).returning(ROW.id, ROW.workspace_id)
-        met: list[tuple[UUID, str]] = []
 
-        def work(db: Connection) -> None:
-            met[:] = [(changed.id, changed.workspace_id) for changed in db.execute(changing)]
+        def work(db: Connection) -> bool:
+            met = [(changed.id, changed.workspace_id) for changed in db.execute(changing)]
             if "ended_at" in changes:
                 note_batches(db, met, changes["ended_at"])
+            return bool(met)
 
-        await self._database.write(work)
-        return bool(met)
+        return await self._database.write(work)
 
     async def read_symbols(self, batch_id: UUID) -> list[str]:
         packed = await self._read_one(ROW.symbols, batch_id)

@@ -47,15 +47,14 @@ class SqlNotifications(DestinationStore, Outbox):
             "secrets": {name: plain and self._cipher.encrypt(plain) for name, plain in hidden.items()},
         }
         taken = select(PLACE.id).where(PLACE.workspace_id == row["workspace_id"], PLACE.name == row["name"])
-        added: list[bool] = []
 
-        def work(db: Connection) -> None:
-            added[:] = [db.scalar(taken) is None]
-            if added[0]:
-                db.execute(insert(PLACE).values(row))
+        def work(db: Connection) -> bool:
+            if db.scalar(taken) is not None:
+                return False
+            db.execute(insert(PLACE).values(row))
+            return True
 
-        await self._database.write(work)
-        return added[0]
+        return await self._database.write(work)
 
     async def list(self, workspace: str | None = None) -> Sequence[Destination]:
         wanted = select(PLACE).order_by(PLACE.name)
@@ -95,12 +94,7 @@ class SqlNotifications(DestinationStore, Outbox):
         wanted = ROW.id.in_([row.id for row in rows])
         free = update(ROW).where(wanted, ROW.status == "due", ROW.due_at <= now)
         taking = free.values(due_at=now + HELD, attempts=ROW.attempts + 1).returning(*SHOWN)
-        taken: list[Pending] = []
-
-        def work(db: Connection) -> None:
-            taken[:] = [Pending(*row) for row in db.execute(taking)]
-
-        await self._database.write(work)
+        taken = await self._database.write(lambda db: [Pending(*row) for row in db.execute(taking)])
         return sorted(taken, key=lambda row: row.created_at)
 
     async def postpone(self, claimed: Pending, until: datetime, error: str) -> None:

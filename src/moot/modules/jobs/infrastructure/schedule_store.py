@@ -69,19 +69,16 @@ class SqlSchedules(SqlLeases, ScheduleStore):
             "facts": schedule.model_dump(mode="json", exclude=COLUMNS)
         }
         mine = select(func.count()).select_from(ROW).where(ROW.workspace_id == schedule.workspace_id)
-        outcome: list[Literal["added", "taken", "full"]] = []
 
-        def work(db: Connection) -> None:
-            outcome[:] = ["added"]
+        def work(db: Connection) -> Literal["added", "taken", "full"]:
             if db.scalar(mine.where(ROW.name == schedule.name)):
-                outcome[:] = ["taken"]
-            elif (db.scalar(mine) or 0) >= at_most:
-                outcome[:] = ["full"]
-            else:
-                upsert(db, ROW, [row])
+                return "taken"
+            if (db.scalar(mine) or 0) >= at_most:
+                return "full"
+            upsert(db, ROW, [row])
+            return "added"
 
-        await self._database.write(work)
-        return outcome[0]
+        return await self._database.write(work)
 
     async def list(self, workspace: str, runs: int, name: str | None = None) -> Sequence[ScheduleView]:
         wanted = select(ROW).where(ROW.workspace_id == workspace).order_by(ROW.name)
@@ -135,15 +132,14 @@ class SqlSchedules(SqlLeases, ScheduleStore):
         mine = self._update(RUN.id == run.id, RUN.lease_token == token)
         held = {"lease_expires_at": until} if until else {}
         changing = mine.values(status=run.status, facts=_facts(run), **held)
-        met: list[int] = []
 
-        def work(db: Connection) -> None:
-            met[:] = [db.execute(changing).rowcount]
-            if met[0] and run.status == "failed" and run.ended_at:
+        def work(db: Connection) -> bool:
+            met = db.execute(changing).rowcount > 0
+            if met and run.status == "failed" and run.ended_at:
                 _note_failure(db, run, run.ended_at)
+            return met
 
-        await self._database.write(work)
-        return met[0] > 0
+        return await self._database.write(work)
 
 
 def _note_failure(db: Connection, run: ScheduleRun, at: datetime) -> None:

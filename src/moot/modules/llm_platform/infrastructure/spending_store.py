@@ -67,18 +67,17 @@ class SqlBudget(Budget):
             if amount.cost is None and "cost" in account.limits:
                 raise self._refuse(account, "cost", "unpriced", limit=account.limits["cost"])
 
-        turns: list[Turn | None] = []
         priority = current_context().priority  # the database may be written to in another thread
 
-        def take(db: Connection) -> None:
+        def take(db: Connection) -> Turn | None:
             if accounts:
                 upsert(db, SpendingRow, [{"key": account.key} for account in accounts])
             for account in accounts:
                 self._take(db, account, needed)
-            turns.append(rate and take_turn(db, rate, needed["tokens"], priority))
+            return rate and take_turn(db, rate, needed["tokens"], priority)
 
-        await self._database.patience.outlast(lambda: self._database.write(take))
-        return Reservation(tuple(account.key for account in accounts), turns[-1])
+        turn = await self._database.patience.outlast(lambda: self._database.write(take))
+        return Reservation(tuple(account.key for account in accounts), turn)
 
     async def settle(
         self, reservation: Reservation, reserved: Amount, used: Amount, *, made: bool = True
