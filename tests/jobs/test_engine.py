@@ -9,6 +9,7 @@ from uuid import UUID
 
 import pytest
 from sqlalchemy import select, text
+from sqlalchemy.exc import SQLAlchemyError
 
 from moot.desk import Moot
 from moot.modules.jobs.infrastructure import engine
@@ -77,7 +78,7 @@ async def test_a_session_and_its_job_are_stored_together_or_not_at_all(
 
     def put_and_fail(self: Engine, db: Any, sessions: Any) -> None:
         put(self, db, sessions)
-        raise OSError("no space left on device")
+        raise SQLAlchemyError("no space left on device")
 
     monkeypatch.setattr(Engine, "_put", put_and_fail)
     with pytest.raises(Unavailable):
