@@ -7,7 +7,7 @@ import sys
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from moot.shared.domain.messages import Locale, Message
+from moot.shared.domain.messages import Locale, Message, in_words
 
 
 class ErrorKind(StrEnum):
@@ -53,7 +53,7 @@ class AppError(Exception):
         self.details = details
 
     def in_locale(self, locale: Locale) -> str:
-        return self.message if isinstance(self.message, str) else self.message.in_locale(locale)
+        return str(in_words(self.message, locale))
 
 
 class InvalidInput(AppError, code="INVALID_REQUEST", kind=ErrorKind.INPUT):

@@ -109,7 +109,7 @@ class _Spoken:
     locale: Locale
 
     def __getitem__(self, name: str) -> Any:
-        return _said(self.values[name], self.locale)
+        return in_words(self.values[name], self.locale)
 
 
 def join(messages: Sequence[Message], two: Callable[[Message, Message], Message]) -> Message:
@@ -118,11 +118,12 @@ def join(messages: Sequence[Message], two: Callable[[Message, Message], Message]
     return two(join(messages[:half], two), join(messages[half:], two)) if half else messages[0]
 
 
-def _said(value: Any, locale: Locale) -> Any:
+def in_words(value: Any, locale: Locale) -> Any:
+    """As the reader is told it; what is no message is left as it is."""
     if isinstance(value, Message):
         return value.in_locale(locale)
     if isinstance(value, list | tuple):
-        return LIST_SEPARATOR[locale].join(str(_said(item, locale)) for item in value)
+        return LIST_SEPARATOR[locale].join(str(in_words(item, locale)) for item in value)
     return value
 
 

@@ -14,7 +14,7 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, Field, InstanceOf
 
-from moot.shared.domain.messages import DEFAULT_LOCALE, Locale, Message
+from moot.shared.domain.messages import DEFAULT_LOCALE, Locale, Message, in_words
 from moot.shared.domain.turns import Priority
 from moot.shared.infrastructure.working_time import Stopwatch
 
@@ -142,5 +142,5 @@ def tell_retry(attempt: int, why: str | Message) -> None:
     """Something is about to be tried for the `attempt`-th time; whoever watches the session wants to know."""
     context = current_context()
     if context.run is not None and context.node:
-        reason = why if isinstance(why, str) else why.in_locale(context.locale)
+        reason = in_words(why, context.locale)
         context.run.note("node_retrying", node=context.node, attempt=attempt, reason=reason)

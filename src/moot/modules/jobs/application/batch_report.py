@@ -9,7 +9,7 @@ from typing import Any
 from moot.modules.jobs.domain.batches import Batch, BatchResults, Format, Ranked
 from moot.modules.jobs.domain.texts import SAY
 from moot.shared.domain.markdown import drop_unseen
-from moot.shared.domain.messages import Locale, Message
+from moot.shared.domain.messages import Locale, Message, in_words
 from moot.shared.domain.symbol import Symbol
 from moot.shared.domain.texts import SAY as COMMON
 
@@ -68,16 +68,15 @@ def tell_how(locale: Locale) -> str:
 def tell_cells(results: BatchResults, row: Ranked, locale: Locale) -> dict[str, str]:
     """By column; only what a reader sees of what others wrote."""
     cells = {name: cell(results, row) for name, cell in COLUMNS.items()}
-    return {name: drop_unseen(_in_words(cell, locale)) for name, cell in cells.items()}
-
-
-def _in_words(cell: object, locale: Locale) -> str:
-    return cell.in_locale(locale) if isinstance(cell, Message) else NONE if cell is None else str(cell)
+    return {
+        name: NONE if cell is None else drop_unseen(str(in_words(cell, locale)))
+        for name, cell in cells.items()
+    }
 
 
 def tell_facts(results: BatchResults, locale: Locale) -> list[str]:
     """What stands above the table."""
-    return [drop_unseen(_in_words(fact, locale)) for fact in _facts(results)]
+    return [drop_unseen(in_words(fact, locale)) for fact in _facts(results)]
 
 
 def _facts(results: BatchResults) -> Iterator[Message | str]:
