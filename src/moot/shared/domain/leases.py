@@ -61,7 +61,7 @@ class LeaseHolder:
         self._leases, self._clock = leases, clock
         self._lease_time = timedelta(seconds=seconds)
         self._owner = f"{socket.gethostname()[:60]}-{os.getpid()}-{uuid4().hex[:8]}"
-        self._held: dict[UUID, Callable[[Loss], None]] = {}
+        self._held: dict[UUID, Callable[[Loss], object]] = {}
         self._heart: asyncio.Task[None] | None = None
         self._closing = asyncio.Event()
 
@@ -74,7 +74,7 @@ class LeaseHolder:
         now = self._clock.now()
         return await self._leases.acquire(row_id, self._owner, now, now + self._lease_time)
 
-    def hold(self, row_id: UUID, on_loss: Callable[[Loss], None]) -> None:
+    def hold(self, row_id: UUID, on_loss: Callable[[Loss], object]) -> None:
         """Renew from now on; who learns that it is lost is told."""
         self._held[row_id] = on_loss
         if self._heart is None or self._heart.done():

@@ -5,13 +5,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
-from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 from uuid import UUID, uuid4
 
 import structlog
 
-from moot.modules.jobs.domain.batches import Batch, BatchRequest
+from moot.modules.jobs.application.batches import BatchService
 from moot.modules.jobs.domain.schedules import (
     FIGURES_OUT,
     MOST_SCHEDULES,
@@ -31,7 +30,7 @@ from moot.modules.jobs.domain.schedules import (
 from moot.modules.jobs.domain.texts import SAY
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import AppError, Conflict, InvalidInput, NotFound
-from moot.shared.domain.leases import LeaseHolder, Loss
+from moot.shared.domain.leases import LeaseHolder
 from moot.shared.domain.messages import Locale, nearest
 from moot.shared.domain.symbol import Market, Symbol
 from moot.shared.domain.validation import suggest, validate
@@ -81,21 +80,8 @@ class Schedules(ABC):
         """Once more, as of this moment; whoever works begins it. The next due moment stays as it is."""
 
 
-class Batches(Protocol):
-    """Those of a workspace, as schedules see them."""
-
-    async def list_shares(self, request: BatchRequest) -> Sequence[str]:
-        """Which shares are meant today. Raise `InvalidInput` for what no batch can be asked."""
-
-    async def start(
-        self, request: BatchRequest, *, requested_by: str | None = None, batch_id: UUID | None = None
-    ) -> Batch:
-        """One of the same id is begun once."""
-
-    async def find(self, batch_id: UUID) -> Batch: ...
-
-
-BatchesOf = Callable[[str], Batches]
+BatchesOf = Callable[[str], BatchService]
+"""Those of a workspace."""
 Sync = Callable[[Sequence[str], Locale], Awaitable[Synced | None]]
 """Bring the data of these shares up to date, and tell what became of that in a language; None: there is nothing to
 fetch."""
@@ -236,7 +222,7 @@ class Scheduler:
             return
         task = asyncio.create_task(self._see_to(run, taken.lease.token))
         self._under_way[run.id] = task
-        self._held.hold(run.id, partial(_give_up, task))
+        self._held.hold(run.id, lambda _: task.cancel())
         task.add_done_callback(lambda _: self._let_go(run.id))
 
     def _let_go(self, run_id: UUID) -> None:
@@ -253,16 +239,15 @@ class Scheduler:
             await self._store.keep(run.model_copy(update={"status": "missed", "ended_at": now}), token)
             return
         try:
-            await self._begin(Hand(schedule, begun, token))
+            await self._begin(schedule, begun, token)
         except Exception as e:  # bulkhead: one schedule must not keep the others from their time
             defect = None if isinstance(e, AppError) else e
             logger.warning("scheduled run failed", schedule=schedule.name, error=str(e), exc_info=defect)
             with suppress(AppError):  # then somebody takes it up once more
                 await self._fail(begun, token, e, schedule)
 
-    async def _begin(self, hand: "Hand") -> None:
+    async def _begin(self, schedule: Schedule, run: ScheduleRun, token: int) -> None:
         """Data first. Nothing is begun that was removed, or that somebody else has, meanwhile."""
-        schedule, run, token = hand
         if not await self._store.keep(run, token):
             return
         request = schedule.request.model_copy(update={"as_of": run.due_at, "name": schedule.name})
@@ -283,15 +268,3 @@ class Scheduler:
         ended = {} if passing else {"status": "failed", "ended_at": now}
         until = now + AGAIN_AFTER if passing else None
         await self._store.keep(run.model_copy(update={"error": said, **ended}), token, until)
-
-
-def _give_up(task: asyncio.Task[None], _loss: Loss) -> None:
-    task.cancel()
-
-
-class Hand(NamedTuple):
-    """A run in hand: `token` tells whether it still is."""
-
-    schedule: Schedule
-    run: ScheduleRun
-    token: int

@@ -5,7 +5,6 @@ Each of these can be done again without harm, so whoever takes over from one tha
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from functools import partial
 from uuid import UUID
 
 import structlog
@@ -14,7 +13,7 @@ from moot.modules.jobs.domain.batches import PENDING, Answer, Batch, BatchStore,
 from moot.modules.jobs.domain.texts import SAY
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import AppError, nature_of
-from moot.shared.domain.leases import LeaseHolder, Loss
+from moot.shared.domain.leases import LeaseHolder
 from moot.shared.infrastructure.redaction import error_text
 
 logger = structlog.get_logger(__name__)
@@ -63,9 +62,11 @@ class BatchKeeper:
     async def tend(self, batch_id: UUID) -> None:
         """Do what there is to do now, unless somebody else does."""
         held = LeaseHolder(self._store, self._lease_clock, self._lease_seconds)
+        task = asyncio.current_task()
+        assert task is not None
         try:
             if await held.take(batch_id) and (batch := await self._store.find(batch_id)):
-                held.hold(batch_id, partial(_give_up, asyncio.current_task()))
+                held.hold(batch_id, lambda _: task.cancel())  # whoever has it now goes on
                 await self._move_on(batch)
         except AppError as e:
             logger.warning("batch left for the next look", batch_id=str(batch_id), error=str(e))
@@ -142,12 +143,6 @@ class BatchKeeper:
     async def _holds_back(self, batch_id: UUID) -> bool:
         batch = await self._store.find(batch_id)
         return batch is not None and (batch.status in HELD or batch.over_limit)
-
-
-def _give_up(task: asyncio.Task[None] | None, _loss: Loss) -> None:
-    """Whoever has it now goes on."""
-    if task is not None:
-        task.cancel()
 
 
 def _tell_limit(batch: Batch, answers: Sequence[Answer]) -> str:

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import structlog
 
+from moot.modules.jobs.application.schedules import Scheduler
 from moot.shared.domain.errors import AppError
 from moot.shared.domain.leases import passed
 
@@ -46,13 +47,6 @@ class Keeping(Protocol):
     async def close(self) -> None: ...
 
 
-class Timing(Protocol):
-    """The schedules, as a worker knows them."""
-
-    async def look(self) -> None: ...
-    async def close(self) -> None: ...
-
-
 class Worker:
     """It starts as soon as there is a database to work with, and goes when what it runs has ended."""
 
@@ -61,7 +55,7 @@ class Worker:
         engine: Taking,
         sessions: Running,
         batches: Keeping,
-        schedules: Timing | None = None,
+        schedules: Scheduler | None = None,
         *,
         name: str,
         at_once: int,

@@ -9,7 +9,7 @@ from pydantic import AwareDatetime, BaseModel, Field
 
 from moot.modules.jobs.domain.batches import BatchResults
 from moot.modules.jobs.domain.texts import SAY
-from moot.modules.jobs.domain.watch import Action, Ruling
+from moot.modules.jobs.domain.watch import Action, Ruling, Rulings
 from moot.shared.domain.messages import Locale, Message, shorten
 
 Occasion = Literal["verdict", "failure", "escalation", "batch"]
@@ -52,11 +52,8 @@ class Told(BaseModel, frozen=True):
     notices: dict[Locale, list[str]]
 
 
-class Record(Protocol):
+class Record(Rulings, Protocol):
     """The record of the desk, as notifications see it."""
-
-    async def on(self, symbol: str, workspace: str) -> Sequence[Ruling]:
-        """The latest rulings on a symbol; what-ifs are none."""
 
     async def tell(self, session_id: UUID, workspace: str) -> Told: ...
 

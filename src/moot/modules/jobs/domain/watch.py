@@ -97,4 +97,4 @@ class Rulings(Protocol):
     """The record, as jobs see it."""
 
     async def on(self, symbol: str, workspace: str) -> Sequence[Ruling]:
-        """The latest; what-ifs are none."""
+        """The latest on a symbol; what-ifs are none."""
