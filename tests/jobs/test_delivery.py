@@ -109,11 +109,11 @@ class Scene:
         await self.places(workspace).add(DestinationBody(name=name, **given))
 
     def worker(self) -> DeliveryService:
-        parts = self.store, self.store, self.shelf, self.mailbox, self.clock
+        parts = self.store, self.shelf, self.mailbox, self.clock
         return DeliveryService(*parts, chance=lambda: 0.5)
 
     async def deliver(self) -> int:
-        return await self.worker().deliver_due(self.clock.now())
+        return await self.worker().deliver_due()
 
     async def end(self, action: str | None = None, **more: Any) -> UUID:
         """A session that ends a minute later, with that verdict, or failed."""
@@ -328,7 +328,7 @@ async def test_two_workers_never_send_the_same(scene):
     for _ in range(5):
         await scene.end()
     workers = [scene.worker() for _ in range(4)]
-    sent = await asyncio.gather(*(worker.deliver_due(scene.clock.now()) for worker in workers))
+    sent = await asyncio.gather(*(worker.deliver_due() for worker in workers))
     assert sum(sent) == 15
     assert len({notice.id for _, notice in scene.mailbox.taken}) == len(scene.mailbox.taken) == 15
 
@@ -403,7 +403,7 @@ async def test_two_workers_make_one_digest(scene):
     for _ in range(3 * HANDFUL):
         await scene.end()
     workers = [scene.worker() for _ in range(4)]
-    sent = await asyncio.gather(*(worker.deliver_due(scene.clock.now()) for worker in workers))
+    sent = await asyncio.gather(*(worker.deliver_due() for worker in workers))
     assert (sum(sent), len(scene.mailbox.taken)) == (3 * HANDFUL, 1)
 
 
@@ -417,8 +417,8 @@ async def test_a_place_that_is_down_keeps_no_other_waiting(scene):
             raise DeliveryFailed(SAY("delivery.nothing"))
         await scene.mailbox(to, notice)
 
-    worker = DeliveryService(scene.store, scene.store, scene.shelf, send, scene.clock)
-    assert await worker.deliver_due(scene.clock.now()) == 1
+    worker = DeliveryService(scene.store, scene.shelf, send, scene.clock)
+    assert await worker.deliver_due() == 1
     assert {view.name: (view.sent, view.waiting) for view in await scene.places().list()} == {
         "down": (0, 1),
         "up": (1, 0),
@@ -438,8 +438,8 @@ async def test_a_place_with_a_long_queue_does_not_fill_the_rounds_while_it_is_do
             raise DeliveryFailed(SAY("delivery.nothing"))
         await scene.mailbox(to, notice)
 
-    worker = DeliveryService(scene.store, scene.store, scene.shelf, send, scene.clock)
-    assert [await worker.deliver_due(scene.clock.now()) for _ in range(2)] == [0, 1]
+    worker = DeliveryService(scene.store, scene.shelf, send, scene.clock)
+    assert [await worker.deliver_due() for _ in range(2)] == [0, 1]
     waiting = [row.attempts for row in await scene.rows() if row.status == "due"]
     assert sorted(waiting) == [0, 0, 0, 0, 1], "one was tried for all of them"
 
@@ -456,8 +456,8 @@ async def test_secrets_are_stored_encrypted_and_another_key_cannot_read_them(sce
         "",
         "https://chat.example",
     )
-    worker = DeliveryService(other, other, scene.shelf, scene.mailbox, scene.clock)
-    assert await worker.deliver_due(scene.clock.now()) == 0
+    worker = DeliveryService(other, scene.shelf, scene.mailbox, scene.clock)
+    assert await worker.deliver_due() == 0
     (row,) = await scene.rows()
     assert "encrypted with another secret" in row.error
 

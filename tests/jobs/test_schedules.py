@@ -461,8 +461,8 @@ async def test_a_run_that_fails_is_told(scene):
     scene.go_to(at("2026-09-28"))
     scene.batches.errors = [InvalidInput("nobody knows it any more")]
     await scene.look()
-    delivery = DeliveryService(notifications, notifications, None, send, scene.clock)
-    assert (await delivery.deliver_due(scene.clock.now()), await delivery.deliver_due(scene.clock.now())) == (
+    delivery = DeliveryService(notifications, None, send, scene.clock)
+    assert (await delivery.deliver_due(), await delivery.deliver_due()) == (
         2,
         0,
     )

@@ -16,7 +16,7 @@ from moot.desk import Moot
 from moot.modules.jobs.application.batches import BatchView
 from moot.modules.jobs.application.destinations import DestinationBody
 from moot.modules.jobs.application.schedules import ScheduleRun
-from moot.modules.jobs.infrastructure.refresh import refresh
+from moot.modules.jobs.infrastructure.batch_desk import refresh
 from moot.modules.jobs.infrastructure.schedule_store import ScheduleRow
 from moot.shared.domain.clock import SystemClock
 from moot.shared.domain.symbol import Symbol

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from contextlib import asynccontextmanager
+from contextlib import nullcontext
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
@@ -17,7 +17,8 @@ from moot.shared.domain.errors import Unavailable
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import Callable
+    from contextlib import AbstractAsyncContextManager
     from datetime import datetime
 
     from moot.modules.coordinator.container import CoordinatorContainer
@@ -109,7 +110,7 @@ class JobsContainer:
 
     def _scheduler(self) -> Scheduler:
         from moot.modules.jobs.application.schedules import Scheduler
-        from moot.modules.jobs.infrastructure.refresh import refresh
+        from moot.modules.jobs.infrastructure.batch_desk import refresh
         from moot.modules.jobs.infrastructure.schedule_store import SqlSchedules
         from moot.shared.domain.leases import LeaseHolder
 
@@ -162,29 +163,23 @@ class JobsContainer:
 
         return DestinationService(self._notifications, self._send, self._clock, workspace)
 
-    def delivery(self) -> DeliveryService | None:
-        """Whose `deliver_due` sends what is due; None where nothing is kept."""
+    def _delivery(self) -> DeliveryService | None:
+        """None where nothing is kept."""
         from moot.modules.jobs.application.delivery import DeliveryService
 
         if self._database is None:
             return None
-        store = self._notifications
-        return DeliveryService(store, store, self._record(), self._send, self._clock)
+        return DeliveryService(self._notifications, self._record(), self._send, self._clock)
 
     async def deliver_now(self) -> int:
         """How many were sent."""
-        delivery = self.delivery()
-        return await delivery.deliver_due(self._clock.now()) if delivery else 0
+        delivery = self._delivery()
+        return await delivery.deliver_due() if delivery else 0
 
-    @asynccontextmanager
-    async def delivering(self) -> AsyncIterator[None]:
+    def delivering(self) -> AbstractAsyncContextManager[None]:
         """Deliver from time to time while the block lasts."""
-        delivery = self.delivery()
-        if delivery is None:
-            yield
-            return
-        async with delivery.delivering():
-            yield
+        delivery = self._delivery()
+        return delivery.delivering() if delivery else nullcontext()
 
     async def close(self) -> None:
         if "_sender" in vars(self):

@@ -4,7 +4,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from datetime import datetime, timedelta
+from datetime import timedelta
 from itertools import groupby
 from uuid import UUID, uuid5
 
@@ -17,8 +17,7 @@ from moot.modules.jobs.domain.destinations import (
     MOST_ATTEMPTS,
     DeliveryFailed,
     Destination,
-    DestinationStore,
-    Outbox,
+    Notifications,
     Send,
     find_pause,
 )
@@ -55,30 +54,29 @@ class DeliveryService:
 
     def __init__(
         self,
-        destinations: DestinationStore,
-        outbox: Outbox,
+        store: Notifications,
         record: Record,
         send: Send,
         clock: Clock,
         chance: Callable[[], float] = random.random,
     ) -> None:
-        self._destinations, self._outbox, self._record = destinations, outbox, record
+        self._store, self._record = store, record
         self._send, self._clock, self._chance = send, clock, chance
 
-    async def deliver_due(self, now: datetime) -> int:
+    async def deliver_due(self) -> int:
         """How many were sent. Places are served side by side: one that is slow keeps no other waiting."""
-        due = sorted(await self._outbox.find_due(now, AT_ONCE), key=lambda row: row.destination_id)
+        now = self._clock.now()
+        due = sorted(await self._store.find_due(now, AT_ONCE), key=lambda row: row.destination_id)
         if not due:
             return 0
-        known = {place.id: place for place in await self._destinations.list()}
+        known = {place.id: place for place in await self._store.list()}
         lots = {place: list(rows) for place, rows in groupby(due, key=lambda row: row.destination_id)}
-        moment = _count_from(now)
-        served = [self._serve(known[place], rows, moment) for place, rows in lots.items() if place in known]
+        served = [self._serve(known[place], rows) for place, rows in lots.items() if place in known]
         done = await asyncio.gather(*served, return_exceptions=True)
         for failed in done:  # not before all of them have come to their end
             if isinstance(failed, BaseException):
                 raise failed
-        await self._outbox.forget(now - KEPT)
+        await self._store.forget(now - KEPT)
         return sum(sent for sent in done if isinstance(sent, int))
 
     @asynccontextmanager
@@ -95,51 +93,45 @@ class DeliveryService:
         while True:
             await asyncio.sleep(LOOK_EVERY)
             try:
-                await self.deliver_due(self._clock.now())
+                await self.deliver_due()
             except Exception:  # bulkhead: whatever goes wrong with one round must not end all others
                 logger.warning("notifications not delivered", exc_info=True)
 
-    async def _serve(
-        self, place: Destination, rows: Sequence[Pending], moment: Callable[[], datetime]
-    ) -> int:
+    async def _serve(self, place: Destination, rows: Sequence[Pending]) -> int:
         """In their order. Where the place is down the others would fail too: they wait until it may be up."""
         alone = [[row] for row in sorted(rows, key=lambda row: row.created_at)]
         sent = 0
         for lot in alone if len(rows) <= HANDFUL else [rows]:
-            claimed = await self._outbox.claim(lot, moment())
-            told = [worded for row in claimed if (worded := await self._word(row, place, moment))]
+            claimed = await self._store.claim(lot, self._clock.now())
+            told = [worded for row in claimed if (worded := await self._word(row, place))]
             try:
-                sent += await self._tell(told, place, moment)
+                sent += await self._tell(told, place)
             except Exception as e:  # noqa: BLE001  # bulkhead: one message must not keep others from being sent
                 for row, _ in told:
-                    await self._note_failure(row, place, e, moment())
+                    await self._note_failure(row, place, e)
                 if isinstance(e, DeliveryFailed) and e.passing:
-                    pause = find_pause(1, e.retry_after, self._chance())
-                    await self._outbox.hold_back(place.id, moment(), moment() + pause)
+                    now, pause = self._clock.now(), find_pause(1, e.retry_after, self._chance())
+                    await self._store.hold_back(place.id, now, now + pause)
                     break
         return sent
 
-    async def _tell(
-        self, told: Sequence[tuple[Pending, Notice]], place: Destination, moment: Callable[[], datetime]
-    ) -> int:
+    async def _tell(self, told: Sequence[tuple[Pending, Notice]], place: Destination) -> int:
         """How many things one message has told."""
         if told:
             notices = [notice for _, notice in told]
             alone = len(told) == 1
             await self._send(place, notices[0] if alone else compose_digest(notices, LONGEST[place.kind]))
-            await self._outbox.close([row for row, _ in told], "sent", moment())
+            await self._store.close([row for row, _ in told], "sent", self._clock.now())
         return len(told)
 
-    async def _word(
-        self, claimed: Pending, place: Destination, moment: Callable[[], datetime]
-    ) -> tuple[Pending, Notice] | None:
+    async def _word(self, claimed: Pending, place: Destination) -> tuple[Pending, Notice] | None:
         """None where there is nothing to tell, or no words for it."""
         try:
             if notice := await self._find_words(claimed, place):
                 return claimed, notice
-            await self._outbox.drop(claimed)
+            await self._store.drop(claimed)
         except Exception as e:  # noqa: BLE001  # bulkhead: what cannot be told keeps nothing else from being told
-            await self._note_failure(claimed, place, e, moment())
+            await self._note_failure(claimed, place, e)
         return None
 
     async def _find_words(self, pending: Pending, place: Destination) -> Notice | None:
@@ -169,28 +161,19 @@ class DeliveryService:
                 notices += [one] if (one := await self._find_words(alone, place)) else []
         return compose_batch(pending, results, notices, LONGEST[place.kind], place.locale)
 
-    async def _note_failure(
-        self, claimed: Pending, place: Destination, error: Exception, now: datetime
-    ) -> None:
-        said = error_text(error, place.locale)
+    async def _note_failure(self, claimed: Pending, place: Destination, error: Exception) -> None:
+        now, said = self._clock.now(), error_text(error, place.locale)
         about = {"id": str(claimed.id), "destination": place.name, "attempts": claimed.attempts}
         defect = None if isinstance(error, AppError) else error
         final = isinstance(error, DeliveryFailed) and not error.passing
         if final or claimed.attempts >= MOST_ATTEMPTS:
             logger.error("notification given up", error=said, exc_info=defect, **about)
-            await self._outbox.close([claimed], "given_up", now, said)
+            await self._store.close([claimed], "given_up", now, said)
             return
         asked = error.retry_after if isinstance(error, DeliveryFailed) else 0.0
         pause = find_pause(claimed.attempts, asked, self._chance())
         logger.warning("notification not delivered", error=said, exc_info=defect, **about)
-        await self._outbox.postpone(claimed, now + pause, said)
-
-
-def _count_from(now: datetime) -> Callable[[], datetime]:
-    """The moment, as time passes: whoever said which it is may go by another clock than this machine."""
-    loop = asyncio.get_running_loop()
-    began = loop.time()
-    return lambda: now + timedelta(seconds=loop.time() - began)
+        await self._store.postpone(claimed, now + pause, said)
 
 
 def _changes(ruling: Ruling, before: Ruling | None) -> bool:

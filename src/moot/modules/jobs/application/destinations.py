@@ -8,8 +8,8 @@ from moot.modules.jobs.domain.destinations import (
     OCCASIONS,
     Destination,
     DestinationBody,
-    DestinationStore,
     DestinationView,
+    Notifications,
     Send,
     Tally,
     find_place,
@@ -27,7 +27,7 @@ Views = list[DestinationView]
 
 
 class DestinationService:
-    def __init__(self, store: DestinationStore, send: Send, clock: Clock, workspace: str) -> None:
+    def __init__(self, store: Notifications, send: Send, clock: Clock, workspace: str) -> None:
         self._store, self._send = store, send
         self._clock, self._workspace = clock, workspace
 

@@ -153,8 +153,8 @@ def find_pause(attempts: int, retry_after: float, chance: float) -> timedelta:
     return timedelta(seconds=max(doubled * (1 + JITTER * chance), min(retry_after, LONGEST_PAUSE)))
 
 
-class DestinationStore(Protocol):
-    """Secrets are encrypted where they are kept."""
+class Notifications(Protocol):
+    """The destinations, their secrets encrypted where they are kept, and the outbox."""
 
     async def add(self, destination: Destination) -> bool:
         """False where the workspace has one of that name."""
@@ -167,8 +167,6 @@ class DestinationStore(Protocol):
 
     async def count(self, workspace: str) -> dict[UUID, Tally]: ...
 
-
-class Outbox(Protocol):
     async def find_due(self, now: datetime, at_most: int) -> Sequence[Pending]:
         """Oldest first."""
 

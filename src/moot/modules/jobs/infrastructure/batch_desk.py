@@ -1,9 +1,9 @@
-"""The desk and its market data, as batches see them."""
+"""The desk and its market data, as batches and schedules see them."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -15,15 +15,19 @@ from moot.modules.coordinator.application.session_history import SessionOutcome
 from moot.modules.coordinator.application.session_queue import BATCH
 from moot.modules.coordinator.container import CoordinatorContainer
 from moot.modules.jobs.domain.batches import Answer, Batch, BatchRequest, Screened, Screening, State
+from moot.modules.jobs.domain.schedules import Synced
 from moot.modules.llm_platform.application.call_logs import BATCH_BUDGET_EXCEEDED
 from moot.modules.market_data.application.market_data import name_listed
-from moot.modules.market_data.application.upkeep import INDEXES
+from moot.modules.market_data.application.sync import SyncEvent
+from moot.modules.market_data.application.upkeep import INDEXES, MarketDataUpkeep
 from moot.modules.market_data.container import MarketDataContainer
 from moot.shared.domain.brief import Brief
-from moot.shared.domain.errors import Conflict
+from moot.shared.domain.errors import AppError, Conflict
 from moot.shared.domain.experts import ExpertType
+from moot.shared.domain.messages import Locale, in_words
 from moot.shared.domain.symbol import Market, Symbol
 from moot.shared.domain.validation import validate
+from moot.shared.infrastructure.redaction import REDACT, error_text
 
 if TYPE_CHECKING:
     from moot.modules.research.application.screening import ScreenService
@@ -38,6 +42,8 @@ VERDICTS: Mapping[str | None, State] = {
     "abstained": "abstained",
     "skipped": "unjudged",
 }
+MOST_TOLD = 5
+"""Of what went wrong when data were brought up to date."""
 SIGNS = {"BUY": 1, "BULLISH": 1, "SELL": -1, "BEARISH": -1}
 
 
@@ -147,3 +153,30 @@ def _lean(outcome: SessionOutcome) -> float:
     debate where it does nothing."""
     sign = SIGNS.get(outcome.verdict_action or "") or SIGNS.get(outcome.direction or "", 0)
     return round(sign * max(0.0, 2 * (outcome.confidence or 0.5) - 1), 4)
+
+
+async def refresh(upkeep: MarketDataUpkeep, shares: Sequence[str], locale: Locale) -> Synced | None:
+    """Bring the data of shares that have a source up to date, as `moot data sync` does. Whatever fails is told, and
+    stops nothing: what is too old then counts as absent.
+    """
+    sources = upkeep.syncing.providers
+    outside = [share for share in shares if sources.get(Symbol.parse(share).market)]
+    if not outside:
+        return None
+    try:
+        events = await upkeep.sync(await upkeep.plan(outside, None, None, None))
+    except AppError as e:
+        return Synced(failed=1, errors=[error_text(e, locale)])
+    counted = Counter(event.outcome for event in events)
+    failed = [_describe(event, locale) for event in events if event.outcome == "failed"]
+    return Synced(
+        fetched=counted["fetched"],
+        up_to_date=counted["up_to_date"],
+        failed=counted["failed"],
+        errors=failed[:MOST_TOLD],
+    )
+
+
+def _describe(event: SyncEvent, locale: Locale) -> str:
+    why = [f"{source}: {in_words(error, locale)}".removeprefix(": ") for source, error in event.errors]
+    return REDACT.text(f"{event.subject} {in_words(event.dataset.label, locale)}: {'; '.join(why)}")

@@ -9,7 +9,7 @@ from uuid import UUID
 from pydantic import SecretStr
 from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
 
-from moot.modules.jobs.domain.destinations import HELD, Destination, DestinationStore, Outbox, Outcome, Tally
+from moot.modules.jobs.domain.destinations import HELD, Destination, Notifications, Outcome, Tally
 from moot.modules.jobs.domain.notices import Pending
 from moot.modules.jobs.infrastructure.causes import PLACE, ROW, DestinationRow
 from moot.shared.domain.errors import Unavailable
@@ -35,7 +35,7 @@ class Cipher(Protocol):
         """Raise an `Unavailable` that does not pass for what another secret has encrypted."""
 
 
-class SqlNotifications(DestinationStore, Outbox):
+class SqlNotifications(Notifications):
     def __init__(self, database: Database, cipher: Cipher) -> None:
         self._database, self._cipher = database, cipher
 

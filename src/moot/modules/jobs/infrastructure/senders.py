@@ -5,11 +5,15 @@ import base64
 import hashlib
 import hmac
 import json
+import smtplib
+import ssl
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from email.message import EmailMessage
+from email.utils import format_datetime
 from functools import cached_property
 from typing import Any, NamedTuple
-from urllib.parse import urlencode
+from urllib.parse import unquote, urlencode, urlsplit
 
 import aiohttp
 from yarl import URL
@@ -17,7 +21,6 @@ from yarl import URL
 from moot.modules.jobs.domain.destinations import DeliveryFailed, Destination, Kind
 from moot.modules.jobs.domain.notices import Notice
 from moot.modules.jobs.domain.texts import SAY
-from moot.modules.jobs.infrastructure.mail import send_mail
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.messages import Message, shorten
 from moot.shared.infrastructure.redaction import REDACT
@@ -28,6 +31,10 @@ MOST_READ = 10_000
 TOLD = 120
 PASSING = frozenset({408, 425, 429})
 """Among those that blame the sender, what may succeed later."""
+PORTS = {"smtp": 587, "smtps": 465}
+"""Of mail servers, unless the address has another."""
+PERMANENT = 500
+"""From this code on a mail server says that it will never take it."""
 SLACK_MARKS = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
@@ -177,8 +184,64 @@ def _check_code(to: Destination, said: str) -> None:
     raise DeliveryFailed(SAY("delivery.refused", place=to.place, code=code, said=_quote(words)))
 
 
+def send_mail(to: Destination, notice: Notice, seconds: float) -> None:
+    """Blocks. Encrypted from the start with `smtps`, else as soon as the server can; a password never goes in the
+    clear. Raises `DeliveryFailed`, or `OSError` where the server cannot be had."""
+    try:
+        with _connect(to, seconds) as server:
+            _identify(to, server)
+            server.send_message(_write_mail(to, notice))
+    except smtplib.SMTPResponseException as e:
+        raise _refuse_mail(to, e.smtp_code, e.smtp_error) from None
+    except smtplib.SMTPRecipientsRefused as e:
+        raise _refuse_mail(to, *next(iter(e.recipients.values()))) from None
+
+
+def _connect(to: Destination, seconds: float) -> smtplib.SMTP:
+    parts = urlsplit(_url(to))
+    host, port = str(parts.hostname), parts.port or PORTS[parts.scheme]
+    if parts.scheme == "smtps":
+        return smtplib.SMTP_SSL(host, port, timeout=seconds, context=ssl.create_default_context())
+    return smtplib.SMTP(host, port, timeout=seconds)
+
+
+def _identify(to: Destination, server: smtplib.SMTP) -> None:
+    """Over a line that nobody else can read."""
+    encrypted, password = isinstance(server, smtplib.SMTP_SSL), _secret(to)
+    server.ehlo()
+    if not encrypted and server.has_extn("starttls"):
+        server.starttls(context=ssl.create_default_context())
+        encrypted = True
+    if password and not encrypted:
+        raise DeliveryFailed(SAY("delivery.in_the_clear", place=to.place), passing=False)
+    if password:
+        user = urlsplit(_url(to)).username
+        server.login(unquote(user or to.sender), password)
+
+
+def _write_mail(to: Destination, notice: Notice) -> EmailMessage:
+    mail = EmailMessage()
+    mail["Subject"] = notice.title
+    mail["From"] = to.sender
+    mail["To"] = ", ".join(to.recipients)
+    mail["Date"] = format_datetime(notice.at)
+    mail["Message-ID"] = f"<{notice.id}@moot>"
+    mail.set_content(notice.text)
+    return mail
+
+
+def _refuse_mail(to: Destination, code: int, said: bytes | str) -> DeliveryFailed:
+    words = said.decode("utf-8", "replace") if isinstance(said, bytes) else said
+    message = SAY("delivery.refused", place=to.place, code=code, said=_shorten(words))
+    return DeliveryFailed(message, passing=code < PERMANENT)
+
+
+def _shorten(said: str) -> str:
+    return shorten(REDACT.text(" ".join(said.split())), TOLD)
+
+
 def _quote(said: str) -> Message | str:
-    return shorten(REDACT.text(" ".join(said.split())), TOLD) or SAY("delivery.nothing")
+    return _shorten(said) or SAY("delivery.nothing")
 
 
 def _url(to: Destination) -> str:
