@@ -85,7 +85,7 @@ class Moot(Desk):
         configure_quietly(self.settings.log_level)
         self.locale: Locale = self.settings.locale or DEFAULT_LOCALE
         self._trigger_source = trigger_source
-        self.clock = self._clock = clock or SystemClock()
+        self.clock = clock or SystemClock()
         self._opened_later = AsyncExitStack()
         self._queue: Engine | None = None
         self._worker: Worker | None = None
@@ -95,7 +95,7 @@ class Moot(Desk):
         key = self.settings.audit_key.get_secret_value()
         self.trail = AuditTrail(self.database, Seal(key) if key else None) if self.database else None
         strict = self.settings.audit == "strict"
-        self._audit = CallAudit(self.trail, self._clock, strict=strict) if self.trail else None
+        self._audit = CallAudit(self.trail, self.clock, strict=strict) if self.trail else None
         self._optional_nodes = _optional_nodes(self.settings)
         if self.trail:
             from moot.modules.jobs.container import follow_causes
@@ -110,7 +110,7 @@ class Moot(Desk):
 
         settings = self.settings
         return MarketDataContainer(
-            self._clock,
+            self.clock,
             demo_seed=settings.demo_seed,
             lake=settings.home.expanduser() / "lake",
             sources=Sources(
@@ -131,7 +131,7 @@ class Moot(Desk):
         from moot.modules.llm_platform.container import LLMPlatformContainer
 
         return LLMPlatformContainer(
-            self.settings, audit=self._audit, clock=self._clock, guard=self._breakers.guard
+            self.settings, audit=self._audit, clock=self.clock, guard=self._breakers.guard
         )
 
     @cached_property
@@ -144,7 +144,7 @@ class Moot(Desk):
         return GovernanceContainer(
             book=RuleBook({"database": DATABASE_TOOL}, tables={"database": TABLES}),
             trail=self.trail,
-            clock=self._clock,
+            clock=self.clock,
             strict=self.settings.audit == "strict",
             # some chance in every pause, so that those who failed together do not return together
             policy=ErrorHandlingPolicy(jitter=0.2, skippable_node_types=self._optional_nodes),
@@ -162,11 +162,11 @@ class Moot(Desk):
             trail=self.trail,
             neighbours=self._neighbours,
             llm_platform=self.llm_platform,
-            clock=self._clock,
+            clock=self.clock,
             settings=self.settings,
             queue=self._open_queue if self.trail else None,
             lease_clock=self.database.clock
-            if self.database and isinstance(self._clock, SystemClock)
+            if self.database and isinstance(self.clock, SystemClock)
             else None,
         )
 
@@ -212,7 +212,7 @@ class Moot(Desk):
     def access(self) -> AccessService:
         from moot.modules.access.container import access_service
 
-        access = access_service(self.database, self._clock)
+        access = access_service(self.database, self.clock)
         self._opened_later.push_async_callback(access.finish)
         return access
 
@@ -220,7 +220,7 @@ class Moot(Desk):
     def evaluation(self) -> EvaluationContainer:
         from moot.modules.evaluation.container import EvaluationContainer
 
-        return EvaluationContainer(self.market_data, self.coordinator, self._clock)
+        return EvaluationContainer(self.market_data, self.coordinator, self.clock)
 
     @cached_property
     def jobs(self) -> JobsContainer:
@@ -228,7 +228,7 @@ class Moot(Desk):
 
         near = self.market_data, self.coordinator, self.llm_platform
         return JobsContainer(
-            self.database, self._clock, *near, self._open_queue if self.trail else None, self.settings
+            self.database, self.clock, *near, self._open_queue if self.trail else None, self.settings
         )
 
     @cached_property
@@ -240,7 +240,7 @@ class Moot(Desk):
         from moot.modules.governance.application.coordinator_agent import ToolCalls
         from moot.modules.market_data.application.sql import SqlDoor
 
-        return SqlDoor(self.database_tool, ToolCalls(self.governance.agent, self._clock), self._clock)
+        return SqlDoor(self.database_tool, ToolCalls(self.governance.agent, self.clock), self.clock)
 
     @cached_property
     def intake(self) -> IntakeContainer:
@@ -250,7 +250,7 @@ class Moot(Desk):
             trail=self.trail,
             url=self.settings.resolved_database_url if self.database else None,
             home=self.settings.home.expanduser(),
-            clock=self._clock,
+            clock=self.clock,
             llm_platform=self.llm_platform,
             market_data=self.market_data,
             governance=self.governance.agent,
