@@ -85,7 +85,6 @@ class JobsContainer:
 
     def batches(self, workspace: str = DEFAULT_WORKSPACE) -> BatchService:
         from moot.modules.jobs.application.batches import BatchService
-        from moot.modules.jobs.infrastructure.batch_desk import MarketUniverses
         from moot.modules.jobs.infrastructure.batch_store import SqlBatchStore
         from moot.modules.jobs.infrastructure.watch_store import SqlWatchStore
 
@@ -93,7 +92,6 @@ class JobsContainer:
             SqlBatchStore(self._stored),
             self._panel(),
             self._keeper(),
-            MarketUniverses(self._market),
             SqlWatchStore(self._stored),
             self._clock,
             workspace=workspace,

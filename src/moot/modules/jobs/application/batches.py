@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, date, datetime, time
+from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -24,7 +25,6 @@ from moot.modules.jobs.domain.batches import (
     Progress,
     Ranked,
     Screening,
-    Universes,
 )
 from moot.modules.jobs.domain.ranking import compare, name_state, rank
 from moot.modules.jobs.domain.texts import SAY
@@ -80,15 +80,13 @@ class BatchService(Batches):
         store: BatchStore,
         panel: Panel,
         keeper: BatchKeeper,
-        universes: Universes,
         lists: WatchStore,
         clock: Clock,
         *,
         workspace: str,
         currency: str = "",
     ) -> None:
-        self._store, self._panel, self._universes, self._lists = store, panel, universes, lists
-        self._keeper = keeper
+        self._store, self._panel, self._keeper, self._lists = store, panel, keeper, lists
         self._clock, self._workspace, self._currency = clock, workspace, currency
 
     async def start(
@@ -135,11 +133,7 @@ class BatchService(Batches):
 
     async def find_id(self, text: str) -> UUID:
         """By the id, the beginning of it, or `last`."""
-
-        async def among(first: UUID, last: UUID) -> Sequence[UUID]:
-            return await self._store.find_ids(self._workspace, first, last)
-
-        return await find_id("batch_id", text, among)
+        return await find_id("batch_id", text, partial(self._store.find_ids, self._workspace))
 
     async def results(self, batch_id: UUID) -> BatchResults:
         batch = await self._require(batch_id)
@@ -228,7 +222,7 @@ class BatchService(Batches):
 
     async def _expand(self, text: str, then: datetime) -> Sequence[str]:
         if not text.startswith(WATCHED):
-            return await self._universes.find_shares(text, then)
+            return await self._panel.find_shares(text, then)
         name = text.removeprefix(WATCHED)
         watched = await self._lists.list(self._workspace, name)
         if not watched:

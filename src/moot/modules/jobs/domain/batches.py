@@ -278,17 +278,13 @@ class BatchStore(Leases):
         """The first is kept."""
 
 
-class Universes(Protocol):
-    """Market data, as batches see it."""
+class Panel(Protocol):
+    """The desk, as batches see it: which shares there are, the screen, and the sessions that judge."""
 
     async def find_shares(self, text: str, as_of: AwareDatetime) -> Sequence[str]:
         """The symbols of what a person means, of what was listed then: a company; `all`, those of the demo market
         where there is no other; the members of an index. Raise `InvalidInput` that helps, or `Unavailable` where no
         source tells the members."""
-
-
-class Panel(Protocol):
-    """The desk, as batches see it: the screen, and the sessions that judge."""
 
     def check(self, request: BatchRequest) -> None:
         """Raise `InvalidInput` for what no session can be asked."""

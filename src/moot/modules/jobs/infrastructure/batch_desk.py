@@ -47,9 +47,9 @@ MOST_TOLD = 5
 SIGNS = {"BUY": 1, "BULLISH": 1, "SELL": -1, "BEARISH": -1}
 
 
-class MarketUniverses:
-    def __init__(self, market: MarketDataContainer) -> None:
-        self._market = market
+class DeskPanel:
+    def __init__(self, coordinator: CoordinatorContainer, market: MarketDataContainer) -> None:
+        self._coordinator, self._market = coordinator, market
 
     async def find_shares(self, text: str, as_of: datetime) -> Sequence[str]:
         if text == EVERYBODY:
@@ -70,11 +70,6 @@ class MarketUniverses:
                 today = Symbol.parse(next(iter(companies))).local_date(as_of)
                 found += name_listed(companies.values(), today)
         return sorted(found)
-
-
-class DeskPanel:
-    def __init__(self, coordinator: CoordinatorContainer, market: MarketDataContainer) -> None:
-        self._coordinator, self._market = coordinator, market
 
     def check(self, request: BatchRequest) -> None:
         validate(ResearchBody, {"symbol": ANY_SHARE, **_brief(request)})
