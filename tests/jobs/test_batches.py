@@ -22,6 +22,7 @@ from moot.modules.jobs.application.batches import BatchResults, BatchService, Ba
 from moot.modules.jobs.domain.batches import Answer, Screened, Screening
 from moot.modules.jobs.domain.ranking import compare, rank
 from moot.modules.jobs.infrastructure.batch_desk import DeskPanel
+from moot.modules.llm_platform.infrastructure import spending_store
 from moot.shared.domain.errors import Conflict, InvalidInput, NotFound, Unavailable
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.settings import Settings
@@ -289,9 +290,10 @@ async def test_a_batch_costs_no_more_than_it_may_and_says_what_was_left(
 
 
 async def test_money_that_others_only_set_aside_is_waited_for(
-    settings: Settings, llm_server: LLMServer
+    settings: Settings, llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What two sessions could use at once is far more than what they use: nothing is left because of that."""
+    monkeypatch.setattr(spending_store, "LOOK_AGAIN", 0.1)
     llm_server.default = lambda body: replace(careful(body), delay=0.2)
     settings = priced(settings, llm_server, worker=True, worker_sessions=4)
     async with Moot(settings) as desk:

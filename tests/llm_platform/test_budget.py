@@ -1,8 +1,8 @@
 """However many calls are made at once, no budget is ever exceeded; and a refusal says what to do."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,8 @@ from moot.modules.llm_platform.domain.model_config import LLMConfig
 from moot.modules.llm_platform.infrastructure.spending_store import SqlBudget
 from moot.modules.llm_platform.infrastructure.tables import SpendingRow
 from moot.shared.infrastructure.database import Database
-from moot.shared.infrastructure.execution_context import ExecutionContext, current_execution_ctx
+from moot.shared.infrastructure.execution_context import ExecutionContext
+from moot.shared.infrastructure.settings import Settings
 from tests.fakes.clock import PATIENCE, FixedClock
 
 LATE = datetime(2026, 6, 30, 23, 59, tzinfo=UTC)
@@ -30,13 +31,8 @@ def tokens(count: int) -> Amount:
     return Amount(tokens=count)
 
 
-@contextmanager
-def session(session_id: str = "s1", **facts: Any) -> Iterator[None]:
-    token = current_execution_ctx.set(ExecutionContext(session_id=session_id, **facts))
-    try:
-        yield
-    finally:
-        current_execution_ctx.reset(token)
+def session(session_id: str = "s1", **facts: Any) -> AbstractContextManager[ExecutionContext]:
+    return ExecutionContext(session_id=session_id, **facts).active()
 
 
 def a_budget(database: Database, now: datetime = LATE, **limits: Any) -> SqlBudget:
@@ -366,7 +362,7 @@ class TestTheMostACallCanUse:
 @pytest.mark.parametrize("limit", [0, -1, float("inf"), float("nan"), 1e10])
 def test_a_limit_that_limits_nothing_is_refused(limit: float) -> None:
     with pytest.raises(ValidationError):
-        Limits(day_cost=limit)
+        Settings(budget_day_cost=limit)
 
 
 async def test_absurd_counts_of_a_vendor_are_kept_as_very_much(database: Database) -> None:

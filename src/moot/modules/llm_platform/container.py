@@ -54,7 +54,7 @@ class LLMPlatformContainer:
         self._opened = AsyncExitStack()
         self.cipher = cipher_for(settings.secret_key, settings.home)
         """For whoever else has secrets to keep on this desk."""
-        limits = Limits(**{name: getattr(settings, f"budget_{name}") for name in Limits.model_fields})
+        limits = Limits(**{name: getattr(settings, f"budget_{name}") for name in Limits._fields})
         self._journal = self._database = self._repository = None
         journal, budget = CallJournal(), Budget(limits)
         if audit is not None:

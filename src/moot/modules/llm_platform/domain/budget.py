@@ -4,8 +4,6 @@ import json
 from functools import cached_property
 from typing import NamedTuple
 
-from pydantic import BaseModel, Field
-
 from moot.modules.llm_platform.domain.chat import ChatRequest
 from moot.modules.llm_platform.domain.exceptions import BudgetExceeded
 from moot.modules.llm_platform.domain.model_config import LLMConfig
@@ -13,20 +11,17 @@ from moot.modules.llm_platform.domain.texts import SAY
 from moot.shared.domain.turns import Rate, Turn, Turns
 from moot.shared.infrastructure.execution_context import current_context
 
-MAX_TOKENS = 10**15
-MAX_COST = 10**9
-
 TOOLS_TOKENS = 512
 """What a vendor tells the model about tools and schemas, beside their text."""
 
 
-class Limits(BaseModel, frozen=True, allow_inf_nan=False):
+class Limits(NamedTuple):
     """None: no limit. A day is a UTC day of one workspace. Costs are in the desk's currency."""
 
-    session_tokens: int | None = Field(default=None, gt=0, le=MAX_TOKENS)
-    session_cost: float | None = Field(default=None, gt=0, le=MAX_COST)
-    day_tokens: int | None = Field(default=None, gt=0, le=MAX_TOKENS)
-    day_cost: float | None = Field(default=None, gt=0, le=MAX_COST)
+    session_tokens: int | None = None
+    session_cost: float | None = None
+    day_tokens: int | None = None
+    day_cost: float | None = None
 
 
 class Amount(NamedTuple):

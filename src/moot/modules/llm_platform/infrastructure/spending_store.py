@@ -10,8 +10,6 @@ from sqlalchemy.orm import InstrumentedAttribute
 
 from moot.modules.llm_platform.application.call_logs import BATCH_BUDGET_EXCEEDED
 from moot.modules.llm_platform.domain.budget import (
-    MAX_COST,
-    MAX_TOKENS,
     Amount,
     Budget,
     Limits,
@@ -31,6 +29,8 @@ from moot.shared.infrastructure.turn_store import settle_turn, take_turn
 Column = InstrumentedAttribute[int]
 SPENT: Mapping[str, Column] = {"tokens": SpendingRow.tokens_spent, "cost": SpendingRow.cost_spent}
 RESERVED: Mapping[str, Column] = {"tokens": SpendingRow.tokens_reserved, "cost": SpendingRow.cost_reserved}
+MAX_TOKENS = 10**15
+MAX_COST = 10**9
 BILLIONTHS = 10**9
 BATCH = "batch"
 LONGEST_CALL = 900.0
