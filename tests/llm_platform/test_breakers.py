@@ -36,7 +36,6 @@ from moot.modules.llm_platform.infrastructure.web_searches import SearxngSearch
 from moot.shared.infrastructure.execution_context import (
     DEFAULT_WORKSPACE,
     ExecutionContext,
-    current_execution_ctx,
 )
 from moot.shared.infrastructure.settings import Settings
 from tests.fakes.careful_model import careful
@@ -169,11 +168,8 @@ class TestModels:
         llm_server.default = NONSENSE
         service = bench.service(a_model(llm_server), a_model(llm_server, workspace_id="theirs"))
         await fail(service, 5)
-        token = current_execution_ctx.set(ExecutionContext(session_id="", workspace="theirs"))
-        try:
+        with ExecutionContext(session_id="", workspace="theirs").active():
             await fail(service)
-        finally:
-            current_execution_ctx.reset(token)
         assert (len(llm_server.requests), bench.breakers.open_names()) == (6, ["model:main"])
         assert bench.breakers.open_names("theirs") == []
         assert bench.report("model:main", "theirs").failed == 1

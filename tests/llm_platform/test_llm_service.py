@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractContextManager
 from datetime import UTC, date, datetime
 from typing import Any
 from uuid import UUID, uuid4
@@ -32,7 +33,7 @@ from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.audit_verification import verify
 from moot.shared.infrastructure.call_audit import CallAudit
 from moot.shared.infrastructure.database import Database
-from moot.shared.infrastructure.execution_context import ExecutionContext, current_execution_ctx
+from moot.shared.infrastructure.execution_context import ExecutionContext
 from tests.fakes.clock import FixedClock, leap, settle, until
 from tests.fakes.llm_server import Hang, LLMServer, Raw, Say, Status, Trickle, running_llm_server
 
@@ -88,10 +89,8 @@ async def other_server() -> AsyncIterator[LLMServer]:
 
 @pytest.fixture
 def session():
-    context = ExecutionContext(session_id=str(uuid4()))
-    token = current_execution_ctx.set(context)
-    yield context
-    current_execution_ctx.reset(token)
+    with ExecutionContext(session_id=str(uuid4())).active() as context:
+        yield context
 
 
 def a_model(server: LLMServer, alias: str = "main", **also: Any) -> LLMConfig:
@@ -422,7 +421,7 @@ class TestAnsweredFromTheRecord:
         llm_server.default = Say("the first answer", tool_calls=[("c", "t", "{}")])
         service = bench.service(a_model(llm_server))
         first = await service.chat(USER, caller_agent="judge")
-        with GoingOn(session, "resume"):
+        with going_on(session, "resume"):
             again = await service.chat(USER, caller_agent="judge")
             new = await service.chat(USER, caller_agent="judge")
         assert (again.content, again.tool_calls, again.usage) == (
@@ -441,7 +440,7 @@ class TestAnsweredFromTheRecord:
         """It decides whether the answer may be hindsight, and so must be the same again."""
         service = bench.service(a_model(llm_server, knowledge_cutoff=date(2026, 1, 31)))
         first = await service.chat(USER, caller_agent="judge")
-        with GoingOn(session, "resume"):
+        with going_on(session, "resume"):
             again = await service.chat(USER, caller_agent="judge")
         assert (again.origin, again.knowledge_cutoff) == ("record", date(2026, 1, 31))
         assert first.knowledge_cutoff == again.knowledge_cutoff
@@ -449,35 +448,27 @@ class TestAnsweredFromTheRecord:
     async def test_another_question_at_the_same_place_is_asked(self, bench, llm_server, session):
         service = bench.service(a_model(llm_server))
         await service.generate("before", caller_agent="judge")
-        with GoingOn(session, "resume"):
+        with going_on(session, "resume"):
             await service.generate("after", caller_agent="judge")
         assert len(llm_server.requests) == 2
 
     async def test_a_replay_needs_neither_model_nor_network(self, bench, llm_server, session):
         await bench.service(a_model(llm_server)).generate("hello", caller_agent="judge")
-        with GoingOn(session, "replay"):
+        with going_on(session, "replay"):
             assert await bench.service().generate("hello", caller_agent="judge") == "ok"
         assert len(llm_server.requests) == len(await bench.rows()) == 1
 
     async def test_a_replay_says_whose_prompt_changed_and_where(self, bench, llm_server, session):
         await bench.service(a_model(llm_server)).generate("one\ntwo\nthree", caller_agent="judge")
-        with GoingOn(session, "replay"), pytest.raises(ReplayMismatch, match="judge") as caught:
+        with going_on(session, "replay"), pytest.raises(ReplayMismatch, match="judge") as caught:
             await bench.service().generate("one\nTWO\nthree", caller_agent="judge")
         assert caught.value.details["difference"] == ["-two", "+TWO"]
 
     async def test_a_replay_says_that_a_call_was_never_made(self, bench, session):
-        with GoingOn(session, "replay"), pytest.raises(ReplayMismatch, match="holds no answer"):
+        with going_on(session, "replay"), pytest.raises(ReplayMismatch, match="holds no answer"):
             await bench.service().generate("hello", caller_agent="bull_advocate")
 
 
-class GoingOn:
+def going_on(session: ExecutionContext, answers: str) -> AbstractContextManager[ExecutionContext]:
     """The same session in a new process: nothing is counted yet."""
-
-    def __init__(self, session: ExecutionContext, answers: str) -> None:
-        self._context = ExecutionContext(session_id=session.session_id, answers=answers)
-
-    def __enter__(self) -> None:
-        self._token = current_execution_ctx.set(self._context)
-
-    def __exit__(self, *_: object) -> None:
-        current_execution_ctx.reset(self._token)
+    return ExecutionContext(session_id=session.session_id, answers=answers).active()

@@ -1,8 +1,8 @@
 """A session that goes on, or is replayed, is told by the web what it was told before."""
 
 import json
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 from uuid import UUID, uuid4
@@ -32,7 +32,7 @@ from moot.modules.llm_platform.infrastructure.web_searches import (
 from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.call_audit import CallAudit, ExternalCalls
 from moot.shared.infrastructure.database import Database
-from moot.shared.infrastructure.execution_context import ExecutionContext, current_execution_ctx
+from moot.shared.infrastructure.execution_context import ExecutionContext
 from moot.shared.infrastructure.tables import ExternalAPICallLog
 from moot.shared.infrastructure.transactions import transaction
 from tests.fakes.clock import FixedClock
@@ -118,14 +118,8 @@ async def desk(database: Database, server: LocalWeb) -> AsyncIterator[Desk]:
     await opened.trail.finish()
 
 
-@contextmanager
-def in_session(session: UUID, answers: Answers) -> Iterator[None]:
-    context = ExecutionContext(session_id=str(session), answers=answers)
-    token = current_execution_ctx.set(context)
-    try:
-        yield
-    finally:
-        current_execution_ctx.reset(token)
+def in_session(session: UUID, answers: Answers) -> AbstractContextManager[ExecutionContext]:
+    return ExecutionContext(session_id=str(session), answers=answers).active()
 
 
 def titles(response: WebSearchResponse) -> list[str]:
@@ -243,10 +237,6 @@ async def test_what_looks_like_a_secret_is_seen_as_the_record_holds_it(desk, ser
 async def test_without_a_session_a_replay_asks_nobody_either(desk, server):
     clock = FixedClock(NOW)
     door = WebSearchService(desk.services["searxng"], ExternalCalls(None), Searches(), clock)
-    token = current_execution_ctx.set(ExecutionContext(session_id="", answers="replay"))
-    try:
-        with pytest.raises(ReplayMismatch):
-            await door.search(REQUEST)
-    finally:
-        current_execution_ctx.reset(token)
+    with ExecutionContext(session_id="", answers="replay").active(), pytest.raises(ReplayMismatch):
+        await door.search(REQUEST)
     assert server.asked == []

@@ -13,31 +13,13 @@ from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.audit_verification import verify
 from moot.shared.infrastructure.call_audit import EXTERNAL_ANSWER, EXTERNAL_CALL, CallAudit, ExternalCalls
 from moot.shared.infrastructure.database import Database
-from moot.shared.infrastructure.execution_context import ExecutionContext, current_execution_ctx
+from moot.shared.infrastructure.execution_context import current_execution_ctx
 from moot.shared.infrastructure.redaction import REDACT
 from tests.fakes.clock import FixedClock
 
 NOW = datetime(2026, 6, 30, 10, 0, tzinfo=UTC)
 A_DIGEST = "8ea0a4ef59526d858c43e989619d9fe4ee128d271a0deb77173d92f69b59ced4"
 Touch = Callable[[Database, UUID], Awaitable[None]]
-
-
-@pytest.fixture
-def trail(database: Database) -> AuditTrail:
-    return AuditTrail(database)
-
-
-@pytest.fixture
-def calls(trail: AuditTrail) -> ExternalCalls:
-    return ExternalCalls(CallAudit(trail, FixedClock(NOW)))
-
-
-@pytest.fixture
-def session_id():
-    context = ExecutionContext(session_id=str(uuid4()))
-    token = current_execution_ctx.set(context)
-    yield UUID(context.session_id)
-    current_execution_ctx.reset(token)
 
 
 async def make_calls(calls: ExternalCalls, count: int = 4) -> None:

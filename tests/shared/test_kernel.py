@@ -121,14 +121,13 @@ def test_outside_of_a_session_there_is_no_execution_context():
 def test_a_log_line_says_which_session_it_belongs_to(tmp_path):
     log = tmp_path / "logs" / "moot.log"
     before = structlog.get_config()
-    token = current_execution_ctx.set(ExecutionContext(session_id="the-session"))
     try:
         configure_logging("info", log)
-        structlog.get_logger("x").info("happened", name="青禾")
-        structlog.get_logger("x").debug("too fine")
+        with ExecutionContext(session_id="the-session").active():
+            structlog.get_logger("x").info("happened", name="青禾")
+            structlog.get_logger("x").debug("too fine")
     finally:
-        current_execution_ctx.reset(token)
-        structlog.get_config()["logger_factory"]._file.close()
+        structlog.get_config()["logger_factory"]._file._stream.close()
         structlog.configure(**before)
     (line,) = log.read_text(encoding="utf-8").splitlines()
     entry = json.loads(line)

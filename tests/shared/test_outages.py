@@ -1,7 +1,7 @@
 """A database that is gone for a while is waited for: what was to be stored is, once, and nobody waits for ever."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
@@ -22,7 +22,7 @@ from moot.shared.infrastructure.audit_trail import AuditTrail, Fenced
 from moot.shared.infrastructure.audit_verification import verify
 from moot.shared.infrastructure.call_audit import EXTERNAL_ANSWER, EXTERNAL_CALL, CallAudit, ExternalCalls
 from moot.shared.infrastructure.database import Database
-from moot.shared.infrastructure.execution_context import ExecutionContext, LeaseLost, current_execution_ctx
+from moot.shared.infrastructure.execution_context import ExecutionContext, LeaseLost
 from moot.shared.infrastructure.tables import AuditEntryRow, ExternalAPICallLog
 from moot.shared.infrastructure.transactions import OUTAGE, Gone, Patience
 from tests.chaos.outages import Outages
@@ -48,24 +48,6 @@ async def database(outages: Outages) -> AsyncIterator[Database]:
     await outages.start()
     await database.close()
     await outages.drop(url)
-
-
-@pytest.fixture
-def trail(database: Database) -> AuditTrail:
-    return AuditTrail(database)
-
-
-@pytest.fixture
-def calls(trail: AuditTrail) -> ExternalCalls:
-    return ExternalCalls(CallAudit(trail, FixedClock(NOW)))
-
-
-@pytest.fixture
-def session() -> Iterator[ExecutionContext]:
-    context = ExecutionContext(session_id=str(uuid4()))
-    token = current_execution_ctx.set(context)
-    yield context
-    current_execution_ctx.reset(token)
 
 
 @pytest.fixture
@@ -231,13 +213,10 @@ async def test_who_has_lost_the_session_is_told_at_once_when_the_server_is_back(
             raise Fenced("another process carries on")
 
     trail.set_fence(fence)
-    token = current_execution_ctx.set(session.model_copy(update={"lease_token": 1}))
-    try:
+    with session.model_copy(update={"lease_token": 1}).active():
         tried = lose("before")
         with pytest.raises(LeaseLost, match="carries on"):
             await CallAudit(trail, FixedClock(NOW)).begin(EXTERNAL_CALL, INTENT)
-    finally:
-        current_execution_ctx.reset(token)
     assert tried == ["before"], "and nothing was committed after it"
     assert session.tally.audit_gaps == 0
 

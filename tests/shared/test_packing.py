@@ -1,19 +1,15 @@
 """Long texts of a session that has ended: kept in less room, read as they were, gone when they are taken out."""
 
 import random
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
-from uuid import UUID, uuid4
 
 import pytest
 from sqlalchemy import CursorResult, select, text, update
 
 from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.audit_verification import read_chain, verify
-from moot.shared.infrastructure.call_audit import EXTERNAL_KINDS, CallAudit, ExternalCalls
-from moot.shared.infrastructure.database import Database
-from moot.shared.infrastructure.execution_context import ExecutionContext, current_execution_ctx
+from moot.shared.infrastructure.call_audit import CallAudit, ExternalCalls
 from moot.shared.infrastructure.kept_texts import SIGN
 from moot.shared.infrastructure.tables import ExternalAPICallLog, TextRow
 from tests.fakes.clock import FixedClock
@@ -29,21 +25,6 @@ HOSTILE = {
     "one megabyte of noise": random.Random(1).randbytes(500_000).hex(),
     "beyond the first plane": "𝒜🂡" * 10_000,
 }
-
-
-@pytest.fixture
-def trail(database: Database) -> AuditTrail:
-    trail = AuditTrail(database)
-    trail.vouches_for(*EXTERNAL_KINDS)
-    return trail
-
-
-@pytest.fixture
-def session_id() -> Iterator[UUID]:
-    context = ExecutionContext(session_id=str(uuid4()))
-    token = current_execution_ctx.set(context)
-    yield UUID(context.session_id)
-    current_execution_ctx.reset(token)
 
 
 async def call(trail: AuditTrail, *responses: str | None) -> None:

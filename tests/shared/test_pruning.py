@@ -1,36 +1,17 @@
 """A link that takes the place of others, and the room that rows take up."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
-from uuid import UUID, uuid4
+from uuid import UUID
 
-import pytest
 from sqlalchemy import select, text
 
 from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.audit_verification import verify
 from moot.shared.infrastructure.call_audit import EXTERNAL_BODIES, EXTERNAL_KINDS, CallAudit, ExternalCalls
-from moot.shared.infrastructure.database import Database
-from moot.shared.infrastructure.execution_context import ExecutionContext, current_execution_ctx
 from moot.shared.infrastructure.tables import ExternalAPICallLog
 from tests.fakes.clock import FixedClock
 
 NOW = datetime(2026, 6, 30, 10, 0, tzinfo=UTC)
-
-
-@pytest.fixture
-def trail(database: Database) -> AuditTrail:
-    trail = AuditTrail(database)
-    trail.vouches_for(*EXTERNAL_KINDS)
-    return trail
-
-
-@pytest.fixture
-def session_id() -> Iterator[UUID]:
-    context = ExecutionContext(session_id=str(uuid4()))
-    token = current_execution_ctx.set(context)
-    yield UUID(context.session_id)
-    current_execution_ctx.reset(token)
 
 
 async def a_call(trail: AuditTrail, response: str | None = "x" * 2000) -> None:

@@ -60,9 +60,6 @@ class Unfailing:
         with suppress(OSError, ValueError):
             self._stream.flush()
 
-    def close(self) -> None:
-        self._stream.close()
-
 
 def without_secrets(_logger: object, _method: str, line: Any) -> str:
     """The last to touch a line, when it is rendered, traceback and all."""
