@@ -407,17 +407,22 @@ async def test_two_workers_make_one_digest(scene):
     assert (sum(sent), len(scene.mailbox.taken)) == (3 * HANDFUL, 1)
 
 
-async def test_a_place_that_is_down_keeps_no_other_waiting(scene):
-    await scene.add("up")
-    await scene.add("down")
-    await scene.end()
+def half_reached(scene: Scene) -> DeliveryService:
+    """A worker that cannot reach the place `down`."""
 
     async def send(to: Destination, notice: Notice) -> None:
         if to.name == "down":
             raise DeliveryFailed(SAY("delivery.nothing"))
         await scene.mailbox(to, notice)
 
-    worker = DeliveryService(scene.store, scene.shelf, send, scene.clock)
+    return DeliveryService(scene.store, scene.shelf, send, scene.clock)
+
+
+async def test_a_place_that_is_down_keeps_no_other_waiting(scene):
+    await scene.add("up")
+    await scene.add("down")
+    await scene.end()
+    worker = half_reached(scene)
     assert await worker.deliver_due() == 1
     assert {view.name: (view.sent, view.waiting) for view in await scene.places().list()} == {
         "down": (0, 1),
@@ -432,13 +437,7 @@ async def test_a_place_with_a_long_queue_does_not_fill_the_rounds_while_it_is_do
         await scene.end()
     await scene.add("up")
     await scene.end()
-
-    async def send(to: Destination, notice: Notice) -> None:
-        if to.name == "down":
-            raise DeliveryFailed(SAY("delivery.nothing"))
-        await scene.mailbox(to, notice)
-
-    worker = DeliveryService(scene.store, scene.shelf, send, scene.clock)
+    worker = half_reached(scene)
     assert [await worker.deliver_due() for _ in range(2)] == [0, 1]
     waiting = [row.attempts for row in await scene.rows() if row.status == "due"]
     assert sorted(waiting) == [0, 0, 0, 0, 1], "one was tried for all of them"

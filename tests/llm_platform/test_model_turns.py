@@ -46,7 +46,8 @@ class Bench:
     def __init__(self, *configs: LLMConfig, answer: Answer = reply, **settings: Any) -> None:
         self.asked: list[str] = []
         self.waited: list[float] = []
-        self._answer = answer
+        self._answer, self.door = answer, asyncio.Event()
+        self.door.set()
         self.service = LLMService(
             ModelRegistry(None, configs),
             self._complete,
@@ -63,6 +64,7 @@ class Bench:
 
     async def _complete(self, config: LLMConfig, _request: ChatRequest) -> ModelReply:
         self.asked.append(config.alias)
+        await self.door.wait()
         return self._answer(config)
 
     async def _sleep(self, seconds: float) -> None:
@@ -84,37 +86,24 @@ class TestAModelWithALimit:
         assert bench.waited == []
 
     async def test_keeps_others_waiting_by_what_a_call_may_use(self):
-        door = asyncio.Event()
         bench = Bench(a_model(tokens_per_minute=5_000), deadline=10)
-
-        async def slow(config: LLMConfig, _request: ChatRequest) -> ModelReply:
-            bench.asked.append(config.alias)
-            await door.wait()
-            return reply(config)
-
-        bench.service._complete = slow
+        bench.door.clear()
         first = asyncio.create_task(bench.ask())
         await settle()
         with pytest.raises(LLMConnectionError, match="5,000 tokens a minute"):
             await bench.ask()
-        door.set()
+        bench.door.set()
         await first
         await bench.ask()
         assert len(bench.asked) == 2
 
     async def test_lets_the_next_in_as_soon_as_a_call_has_used_less(self):
-        bench, door = Bench(a_model(tokens_per_minute=5_000)), asyncio.Event()
-
-        async def slow(config: LLMConfig, _request: ChatRequest) -> ModelReply:
-            bench.asked.append(config.alias)
-            await door.wait()
-            return reply(config)
-
-        bench.service._complete = slow
+        bench = Bench(a_model(tokens_per_minute=5_000))
+        bench.door.clear()
         calls = [asyncio.create_task(bench.ask()) for _ in range(2)]
         while len(bench.waited) < 3:
             await asyncio.sleep(0)
-        door.set()
+        bench.door.set()
         await asyncio.gather(*calls)
         assert sum(bench.waited) < 20, "and not a minute"
 

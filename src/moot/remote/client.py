@@ -162,12 +162,14 @@ class RemoteMoot(Desk):
         return result
 
 
-class RemoteWatchlists(Watchlists):
+class OfWorkspace:
     """Those of the workspace that the key is for."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
+
+class RemoteWatchlists(OfWorkspace, Watchlists):
     async def list(self, list_name: str | None = None) -> Watchlist:
         return await self._connection.get(Watchlist, WATCHLISTS, list_name=list_name)
 
@@ -179,12 +181,7 @@ class RemoteWatchlists(Watchlists):
         return await self._connection.delete(Watchlist, WATCHLISTS, symbol=symbols, list_name=list_name)
 
 
-class RemoteBatches(Batches):
-    """Those of the workspace that the key is for."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-
+class RemoteBatches(OfWorkspace, Batches):
     async def start(self, request: BatchRequest | Body) -> BatchView:
         return await self._connection.post(BatchView, BATCHES, dict(request))
 
@@ -207,12 +204,7 @@ class RemoteBatches(Batches):
         return await self._connection.post(BatchView, f"{BATCHES}/{batch_id}/cancel")
 
 
-class RemoteSchedules(Schedules):
-    """Those of the workspace that the key is for."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-
+class RemoteSchedules(OfWorkspace, Schedules):
     async def list(self) -> ScheduleList:
         return await self._connection.get(ScheduleList, SCHEDULES)
 
