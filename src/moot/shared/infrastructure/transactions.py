@@ -27,10 +27,9 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.leases import passed
 from moot.shared.domain.texts import SAY
-from moot.shared.domain.turns import read_clock
 from moot.shared.infrastructure.execution_context import current_context
 from moot.shared.infrastructure.tables import Base
-from moot.shared.infrastructure.working_time import off_the_clock
+from moot.shared.infrastructure.working_time import loop_time, off_the_clock
 
 logger = structlog.get_logger(__name__)
 
@@ -114,7 +113,7 @@ class Patience:
                 came_to = await attempt()
             except Gone as e:
                 if self._gone_since is None:
-                    self._gone_since = read_clock()
+                    self._gone_since = loop_time()
                     logger.warning("database gone, waiting for it", error=str(e))
                 began = self._gone_since if began is None else began
                 if not await self._wait_in_line(began + OUTAGE):
@@ -129,7 +128,7 @@ class Patience:
             async with self._line:
                 if self._gone_since is None:
                     return True
-                return read_clock() < end and not await passed(self._ended, ASK_AGAIN)
+                return loop_time() < end and not await passed(self._ended, ASK_AGAIN)
 
 
 LINGER = 0.05

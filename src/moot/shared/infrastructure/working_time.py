@@ -7,8 +7,6 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from types import TracebackType
 
-from moot.shared.domain.turns import read_clock
-
 
 class Stopwatch:
     """How long anybody was away, of those who work side by side."""
@@ -18,11 +16,11 @@ class Stopwatch:
 
     @property
     def seconds(self) -> float:
-        return self._total + (read_clock() - self._since if self._away else 0.0)
+        return self._total + (loop_time() - self._since if self._away else 0.0)
 
     def leave(self) -> None:
         if not self._away:
-            self._since = read_clock()
+            self._since = loop_time()
         self._away += 1
 
     def come_back(self) -> None:
@@ -70,11 +68,11 @@ class WorkingTime:
     def come_back(self) -> None:
         self._away -= 1
         if not self._away:
-            self._reschedule(read_clock() + self.left)
+            self._reschedule(loop_time() + self.left)
 
     def _stop(self) -> None:
         when = self._limit.when()
-        self.left = self.left if when is None else max(0.0, when - read_clock())
+        self.left = self.left if when is None else max(0.0, when - loop_time())
 
     def _reschedule(self, when: float | None) -> None:
         with suppress(RuntimeError):  # it has just run out, or what it was for is over
@@ -88,7 +86,7 @@ STRICT_CLOCKS: ContextVar[tuple[WorkingTime, ...]] = ContextVar("those that neve
 def strict_seconds_left() -> float:
     """For whatever is done here, waiting included; infinite, where nobody set such a limit."""
     ends = (clock.end for clock in STRICT_CLOCKS.get())
-    return min((end - read_clock() for end in ends if end is not None), default=math.inf)
+    return min((end - loop_time() for end in ends if end is not None), default=math.inf)
 
 
 @contextmanager
@@ -102,3 +100,7 @@ def off_the_clock(stopwatch: Stopwatch) -> Iterator[None]:
     finally:
         for clock in clocks:
             clock.come_back()
+
+
+def loop_time() -> float:
+    return asyncio.get_running_loop().time()
