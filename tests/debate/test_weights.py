@@ -35,7 +35,7 @@ def test_an_expert_without_a_line_weighs_as_the_mean_of_the_others():
 
 def test_a_claim_fades_with_the_distance_of_its_horizon():
     week = claim("technical.rsi", 1.0).model_copy(update={"horizon": 5})
-    left = [TABLE.scale(week, horizon) for horizon in HORIZONS]
+    left = [TABLE.scale(week.kind, week.horizon, horizon) for horizon in HORIZONS]
     assert left == TABLE.fit.steps
     assert left == sorted(left, reverse=True)
     leans = [Weighing([week], [], frozenset(ExpertType), horizon).lean for horizon in HORIZONS]
@@ -44,6 +44,5 @@ def test_a_claim_fades_with_the_distance_of_its_horizon():
 
 def test_a_kind_is_named_whole_or_by_its_rule():
     half = TABLE.model_copy(update={"kind": {"technical.rsi": KindWeight(weight=0.5, reason="measured")}})
-    weak = claim("technical.rsi", 1.0).model_copy(update={"kind": "technical.rsi.oversold"})
-    assert half.scale(weak, 20) == 0.5
-    assert half.scale(weak.model_copy(update={"kind": "technical.macd.up"}), 20) == 1
+    assert half.scale("technical.rsi.oversold", 20, 20) == 0.5
+    assert half.scale("technical.macd.up", 20, 20) == 1

@@ -27,7 +27,7 @@ class Leaning:
 
     def scale(self, kind: str, own: Horizon) -> float:
         """What is left of a claim of that kind, which speaks of a horizon of its own."""
-        return load_weights().scale_kind(kind, own, self.horizon)
+        return load_weights().scale(kind, own, self.horizon)
 
     def lean(self, strengths: Mapping[Dimension, Numbers]) -> Numbers:
         """From -1 (do not) to 1 (do), of each share. `strengths` are scaled: by dimension a row a share, a column a

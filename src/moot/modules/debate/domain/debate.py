@@ -15,7 +15,6 @@ from moot.shared.domain.messages import DEFAULT_LOCALE, LOCALES, Catalogue, Loca
 
 SAY = Catalogue(Path(__file__).parent / "texts", EXPERT_TEXTS)
 
-Side = Literal["BULLISH", "BEARISH"]
 RiskLevel = Literal["HIGH", "MEDIUM", "LOW"]
 Engine = Literal["rubric", "llm"]
 Confidence = Annotated[float, Field(ge=0, le=1)]

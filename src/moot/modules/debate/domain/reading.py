@@ -54,20 +54,10 @@ class Reading:
         self.claims = {claim.id: claim for claim in argument.claims}
         self.weighing = Weighing.reopen(argument)
 
-    def plead_bull(self, thesis: str) -> BullCase:
+    def plead(self, side: Side, thesis: str) -> dict[str, Any]:
         """`thesis` is what somebody said for that side, if anybody did."""
-        return BullCase(
-            core_thesis=thesis or self._thesis("for"),
-            supporting_arguments=list(self._argue("for")),
-            acknowledged_risks=self._acknowledge("against"),
-        )
-
-    def plead_bear(self, thesis: str) -> BearCase:
-        return BearCase(
-            core_thesis=thesis or self._thesis("against"),
-            supporting_arguments=list(self._argue("against")),
-            acknowledged_strengths=self._acknowledge("for"),
-        )
+        arguments = list(self._argue(side))
+        return {"core_thesis": thesis or self._thesis(side), "supporting_arguments": arguments}
 
     def list_disagreements(self) -> list[str]:
         """Claims of two sides with an attack between them, the strongest pairs first."""
@@ -118,18 +108,16 @@ class Reading:
         """Each with the strongest answer it got; an answer that was given before is not given again."""
         given: set[str] = set()
         for claim in self.leads(side)[:MOST_ARGUMENTS]:
-            strengths = {"base": claim.strength, "strength": self._strength(claim)}
+            told = {"claim": self.tell(claim), "base": claim.strength, "strength": self._strength(claim)}
             answer = next(self._answers(claim), None)
-            key = "unanswered" if answer is None else "answered_so" if answer.scheme in given else "answered"
-            said = (
-                {}
-                if answer is None
-                else {"why": self.why(answer), "by": self.place(self.claims[answer.source])}
-            )
-            given |= {answer.scheme} if answer else set()
-            yield self.say(f"argument.{key}", claim=self.tell(claim), **strengths, **said)
+            if answer is None:
+                yield self.say("argument.unanswered", **told)
+                continue
+            key, by = "answered_so" if answer.scheme in given else "answered", self.claims[answer.source]
+            yield self.say(f"argument.{key}", **told, why=self.why(answer), by=self.place(by))
+            given.add(answer.scheme)
 
-    def _acknowledge(self, side: Side) -> list[str]:
+    def acknowledge(self, side: Side) -> list[str]:
         """What the other side claims and nobody answers."""
         unanswered = [claim for claim in self.leads(side) if next(self._answers(claim), None) is None]
         return [self.tell(claim) for claim in unanswered[:MOST_ACKNOWLEDGED]]
@@ -253,8 +241,12 @@ def read_off(
     return {
         "direction": argument.direction,
         "confidence": argument.confidence,
-        "bull_case": reading.plead_bull(bull),
-        "bear_case": reading.plead_bear(bear),
+        "bull_case": BullCase(
+            **reading.plead("for", bull), acknowledged_risks=reading.acknowledge("against")
+        ),
+        "bear_case": BearCase(
+            **reading.plead("against", bear), acknowledged_strengths=reading.acknowledge("for")
+        ),
         "risk_matrix": reading.list_risks(),
         "key_disagreements": reading.list_disagreements(),
         "conflict_resolution": _resolve(reading),

@@ -80,11 +80,8 @@ class Weights(BaseModel, frozen=True, extra="forbid"):
         whole = sum(counted.values())
         return {expert: weight / whole for expert, weight in counted.items()}
 
-    def scale(self, claim: Claim, horizon: Horizon) -> float:
-        """How much of a claim's strength is left over that horizon."""
-        return self.scale_kind(claim.kind, claim.horizon, horizon)
-
-    def scale_kind(self, kind: str, own: Horizon, horizon: Horizon) -> float:
+    def scale(self, kind: str, own: Horizon, horizon: Horizon) -> float:
+        """How much is left over that horizon of a claim of that kind, which speaks of its own."""
         away = abs(HORIZONS.index(own) - HORIZONS.index(horizon))
         known = self.kind.get(kind) or self.kind.get(kind.rpartition(".")[0])
         return self.fit.steps[away] * (known.weight if known else 1.0)
@@ -134,7 +131,7 @@ class Weighing:
     def bases(self) -> dict[str, float]:
         """How strong each claim is over this horizon, before anything is said of it."""
         scale = load_weights().scale
-        return {claim.id: claim.strength * scale(claim, self.horizon) for claim in self.claims}
+        return {c.id: c.strength * scale(c.kind, c.horizon, self.horizon) for c in self.claims}
 
     @cached_property
     def bearing(self) -> "Bearing":
@@ -174,7 +171,10 @@ class Weighing:
 
     @property
     def conviction(self) -> float:
-        return self.convince(self.lean)
+        """What is left of the lean when those who were not heard are granted to think otherwise, of what a whole
+        panel leans that is as good as sure.
+        """
+        return min(1.0, max(0.0, abs(self.lean) - self.doubt) / AS_GOOD_AS_SURE)
 
     @cached_property
     def direction(self) -> Direction:
@@ -189,12 +189,6 @@ class Weighing:
         """How far dimensions move a motion that stands in the middle."""
         places = self.counting.places
         return tip([places.get(place, 0.0) * pull for place, pull in pulls.items()])
-
-    def convince(self, lean: float) -> float:
-        """What is left of a lean when those who were not heard are granted to think otherwise, of what a whole panel
-        leans that is as good as sure.
-        """
-        return min(1.0, max(0.0, abs(lean) - self.doubt) / AS_GOOD_AS_SURE)
 
     def decide(self, lean: float) -> Direction:
         if abs(lean) - self.doubt < NEUTRAL_BAND * AS_GOOD_AS_SURE:
