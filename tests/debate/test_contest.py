@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from moot.modules.debate.application.contest import contest, move_on
+from moot.modules.debate.application.debate_service import contest, move_on
 from moot.modules.debate.domain.argument import Weighing, close
 from moot.shared.domain.claims import ArgumentGraph, Claim, Move, Relation
 from moot.shared.domain.experts import ExpertType

@@ -172,7 +172,7 @@ class CoordinatorContainer:
         )
 
     def contest_service(self) -> ContestService:
-        from moot.modules.debate.application.contest import contest
+        from moot.modules.debate.application.debate_service import contest
 
         return ContestService(self.sessions, self._repository, contest)
 
