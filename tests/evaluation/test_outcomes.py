@@ -4,7 +4,7 @@ from datetime import date, timedelta
 
 import pytest
 
-from moot.modules.evaluation.domain.outcomes import compare, find_month_ends, trade
+from moot.modules.evaluation.domain.observation import compare, find_month_ends, trade
 from moot.shared.domain.facts import DailyBar
 from tests.fakes.market_data import a_bar
 

@@ -12,7 +12,7 @@ from moot.modules.evaluation.application.figures import Figures, Row, list_fadin
 from moot.modules.evaluation.application.page import Page
 from moot.modules.evaluation.application.walk import Walk, WalkService
 from moot.modules.evaluation.domain.observation import Deliberation, NothingToWalk, Said, View
-from moot.modules.evaluation.infrastructure.rubric_panel import RubricPanel
+from moot.modules.evaluation.infrastructure.past_desk import RubricPanel
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.facts import DailyBar
 from moot.shared.domain.messages import LOCALES

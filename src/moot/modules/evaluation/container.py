@@ -2,8 +2,7 @@
 
 from moot.modules.coordinator.container import CoordinatorContainer
 from moot.modules.evaluation.application.walk import WalkService
-from moot.modules.evaluation.infrastructure.past_prices import PastPrices
-from moot.modules.evaluation.infrastructure.rubric_panel import RubricPanel
+from moot.modules.evaluation.infrastructure.past_desk import PastPrices, RubricPanel
 from moot.modules.market_data.container import MarketDataContainer
 from moot.shared.domain.clock import Clock
 

@@ -145,12 +145,10 @@ class Page:
         if table == "hearings":
             return self.say(f"hearing.{first}", **({"expert": SAY(f"node.{rest}")} if rest else {}))
         who = self.say(f"node.{first}") if table in ("voices", "signals") else first
+        if not rest:
+            return who
         known = f"literal.{rest.partition(' ')[0]}"
-        return (
-            self.say("signal", who=who, signal=SAY(known) if known in SAY.texts(self.locale) else rest)
-            if rest
-            else who
-        )
+        return self.say("signal", who=who, signal=SAY(known) if known in SAY.texts(self.locale) else rest)
 
 
 def _tell_hits(row: Row, horizon: Horizon) -> str:

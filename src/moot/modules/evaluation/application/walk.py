@@ -16,8 +16,11 @@ from moot.modules.evaluation.domain.observation import (
     Observation,
     Panel,
     Prices,
+    compare,
+    evening_of,
+    find_month_ends,
+    trade,
 )
-from moot.modules.evaluation.domain.outcomes import compare, evening_of, find_month_ends, trade
 from moot.shared.domain.symbol import Market, Symbol
 
 AFTER = timedelta(days=400)

@@ -1,20 +1,26 @@
-"""The desk's own panel, asked by rule as a session asks it: nothing is stored, and no model is asked."""
+"""The desk's own panel, asked by rule as a session asks it: nothing is stored, and no model is asked. And the prices
+of the past, as its data has them by now.
+"""
 
-from collections.abc import Iterable
-from datetime import datetime
+from collections.abc import Iterable, Sequence
+from datetime import date, datetime
 from math import fsum
 from typing import Any, Protocol
 
 from moot.modules.coordinator.application.results import summarise
 from moot.modules.evaluation.domain.observation import ARGUED, UNARGUED, Deliberation, Said, View
+from moot.modules.market_data.application.market_data import MarketData
+from moot.modules.market_data.application.upkeep import MarketDataUpkeep
 from moot.shared.domain.claims import Claim
-from moot.shared.domain.errors import AppError
+from moot.shared.domain.errors import AppError, Unavailable
 from moot.shared.domain.experts import STANCES, ExpertType
-from moot.shared.domain.symbol import Symbol
+from moot.shared.domain.facts import DailyBar
+from moot.shared.domain.symbol import Market, Symbol
 from moot.shared.infrastructure.execution_context import ExecutionContext
 
 Found = dict[str, Any]
 JUDGE = "judge"
+BARS = "bars"
 SIDES = {"BUY": 1.0, "HOLD": 0.0, "SELL": -1.0}
 
 
@@ -100,3 +106,25 @@ def _read_claims(outcome: Found) -> list[Said]:
         )
         for claim in map(Claim.model_validate, outcome["argument"]["claims"])
     ]
+
+
+class PastPrices:
+    def __init__(self, market_data: MarketData, upkeep: MarketDataUpkeep, now: datetime) -> None:
+        self._market_data, self._upkeep, self._now = market_data, upkeep, now
+
+    async def list_symbols(self, start: date, end: date) -> list[Symbol]:
+        kept = [held.coverage for held in await self._upkeep.holdings() if held.coverage.dataset == BARS]
+        spans = {one.subject: one.span for one in kept}
+        inside = [
+            name for name, (first, last) in spans.items() if first and last and first <= end and last >= start
+        ]
+        return sorted(map(Symbol.parse, inside), key=str)
+
+    def list_sessions(self, market: Market, start: date, end: date) -> list[date]:
+        return self._market_data.calendar_of(market).within(start, end)
+
+    async def read_bars(self, symbol: Symbol, start: date, end: date) -> Sequence[DailyBar]:
+        try:
+            return await self._market_data.daily_bars(symbol, start, end, as_of=self._now, adjusted=False)
+        except Unavailable:
+            return []
