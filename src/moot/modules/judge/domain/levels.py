@@ -28,12 +28,8 @@ class Levels(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
 
     def fit(self, action: Action) -> bool:
         """Whether the known levels run from stop over entry to target the way the action hopes to go."""
-        known = [
-            level * direction_of(action)
-            for level in (self.stop, self.entry, self.target)
-            if level is not None
-        ]
-        return all(near < far for near, far in pairwise(known))
+        known = [level for level in (self.stop, self.entry, self.target) if level is not None]
+        return all((far - near) * direction_of(action) > 0 for near, far in pairwise(known))
 
     @property
     def stakes(self) -> tuple[float, float] | None:

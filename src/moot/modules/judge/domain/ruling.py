@@ -55,11 +55,8 @@ def decide(judge_input: JudgeInput) -> Decision:
 
 
 def _follow(judge_input: JudgeInput) -> tuple[Action, Message]:
-    action, before, conviction = (
-        ACTION_FOR[judge_input.direction],
-        judge_input.previous,
-        judge_input.conviction,
-    )
+    action, before = ACTION_FOR[judge_input.direction], judge_input.previous
+    conviction = judge_input.conviction
     if action != "HOLD" and conviction >= ENOUGH_TO_ACT:
         return action, SAY(f"why.{action}")
     leaning: Action = "BUY" if judge_input.lean > 0 else "SELL"
@@ -84,9 +81,8 @@ def tell_opening(judge_input: JudgeInput, levels: Levels) -> Message | None:
     if 0 < judge_input.experts_heard <= NARROW and not judge_input.conviction:
         return SAY("opening.unheard")
     if judge_input.conviction < ENOUGH_TO_ACT:
-        side = (
-            "neither" if judge_input.confidence <= UNDECIDED else "for" if judge_input.lean > 0 else "against"
-        )
+        leaning = "for" if judge_input.lean > 0 else "against"
+        side = "neither" if judge_input.confidence <= UNDECIDED else leaning
         enter = UNDECIDED + ENOUGH_TO_ACT / 2
         return SAY(f"opening.{side}", enter=enter, confidence=judge_input.confidence)
     won, lost = levels.stakes or (0.0, 0.0)

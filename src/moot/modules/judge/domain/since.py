@@ -7,7 +7,7 @@ from datetime import date
 
 from moot.modules.judge.domain.levels import Action, Levels
 from moot.modules.judge.domain.verdict import SAY, JudgeInput, Moved, NextDate, Since
-from moot.shared.domain.claims import SIGNS, ArgumentGraph, Claim, PastClaim, Side
+from moot.shared.domain.claims import SIGNS, ArgumentGraph, Claim, PastClaim, PastVerdict, Side
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale, Message
 from moot.shared.domain.symbol import Market, Symbol
@@ -28,32 +28,26 @@ DEADLINES = {1: (4, 30), 2: (8, 31), 3: (10, 31), 4: (4, 30)}
 
 def compare(judge_input: JudgeInput) -> Since | None:
     """Against the last verdict on the symbol, by claim; what moved most first."""
-    before = judge_input.previous
+    before, now = judge_input.previous, judge_input.argument
     if before is None:
         return None
-    moved = sorted(_movements(judge_input), key=lambda m: (-abs(_step(m)), m.claim))
+    movements = _movements(before, now, judge_input.locale) if now else ()
+    moved = sorted(filter(_has_moved, movements), key=lambda m: (-abs(_step(m)), m.claim))
     told = before.model_dump(include=set(Since.model_fields))
     return Since(**told, moved=moved[:MOST_MOVED])
 
 
-def _movements(judge_input: JudgeInput) -> list[Moved]:
-    if judge_input.previous is None or judge_input.argument is None:
-        return []
-    strengths, locale = judge_input.argument.strengths, judge_input.locale
+def _movements(last: PastVerdict, argument: ArgumentGraph, locale: Locale) -> Iterator[Moved]:
+    pulls = {c.id: SIGNS[c.side] * argument.strengths.get(c.id, c.strength) for c in argument.claims}
     standing = {
-        c.id: PastClaim(
-            pull=SIGNS[c.side] * strengths.get(c.id, c.strength), says=c.says, kind=c.kind, as_of=c.as_of
-        )
-        for c in judge_input.argument.claims
+        c.id: PastClaim(pull=pulls[c.id], says=c.says, kind=c.kind, as_of=c.as_of) for c in argument.claims
     }
-    was, now = _recognise(judge_input.previous.claims), _recognise(standing)
-    moved = []
+    was, now = _recognise(last.claims), _recognise(standing)
     for key in was.keys() | now.keys():
         id_, claim = now.get(key) or was[key]
-        before, after = (side[key][1].pull if key in side else None for side in (was, now))
+        before, after = (round(side[key][1].pull, 2) if key in side else None for side in (was, now))
         text = claim.says.get(locale) or next(iter(claim.says.values()))
-        moved.append(Moved(claim=id_, says=text, before=_shown(before), after=_shown(after)))
-    return [m for m in moved if _has_moved(m)]
+        yield Moved(claim=id_, says=text, before=before, after=after)
 
 
 def _recognise(claims: Mapping[str, PastClaim]) -> dict[tuple[str, int], tuple[str, PastClaim]]:
@@ -66,10 +60,6 @@ def _recognise(claims: Mapping[str, PastClaim]) -> dict[tuple[str, int], tuple[s
         seen[name] += 1
         found[name, seen[name]] = id_, claim
     return found
-
-
-def _shown(pull: float | None) -> float | None:
-    return None if pull is None else round(pull, 2)
 
 
 def _step(moved: Moved) -> float:

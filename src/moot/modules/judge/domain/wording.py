@@ -1,6 +1,6 @@
 """A ruling in words. They follow its figures, so that they follow also where somebody else changes these."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from moot.modules.judge.domain.levels import Levels
@@ -18,6 +18,7 @@ from moot.modules.judge.domain.since import (
 from moot.modules.judge.domain.verdict import SAY, Forecast, JudgeInput, Sizing, Verdict, VerdictDTO
 from moot.shared.domain.claims import ArgumentGraph, Holder, Side
 from moot.shared.domain.experts import ExpertType
+from moot.shared.domain.markdown import list_lines
 from moot.shared.domain.messages import Locale, Message
 from moot.shared.domain.validation import validate
 
@@ -51,10 +52,6 @@ def _word(kind: str, key: str, level: float | None) -> Message:
     return SAY(f"unpriced.{kind}") if level is None else SAY(key, level=level)
 
 
-def list_lines(lines: Sequence[str]) -> str | Message:
-    return "\n".join(f"- {line}" for line in lines) or SAY("case.none")
-
-
 def frame(judge_input: JudgeInput, verdict: Verdict, forecast: Forecast | None) -> dict[str, Any]:
     """What code tells beside any ruling, whoever gave it."""
     locale, price = judge_input.locale, judge_input.price
@@ -77,15 +74,14 @@ def _headline(judge_input: JudgeInput, verdict: Verdict, forecast: Forecast | No
     price, heard = judge_input.price, judge_input.experts_heard
     named = [SAY(f"node.{expert}") for expert in judge_input.argument.heard] if judge_input.argument else []
     who = SAY("headline.who", named=named) if named else ""
+    panel = SAY("headline.panel", heard=heard, panel=len(ExpertType), who=who)
     return SAY(
         "headline.line",
         grave=SAY("headline.grave", facts=grave) if grave else "",
         lead=_lead(verdict),
         price=SAY("headline.price", **price.model_dump()) if price else "",
         forecast=SAY("headline.forecast", **forecast.model_dump()) if forecast else "",
-        panel=SAY("headline.panel", heard=heard, panel=len(ExpertType), who=who)
-        if 0 < heard <= NARROW
-        else "",
+        panel=panel if 0 < heard <= NARROW else "",
     )
 
 
@@ -97,15 +93,13 @@ def advise(holder: Holder | None, verdict: Verdict, locale: Locale) -> str | Non
     """For who asks: whether to keep, reduce, add or stay away. It never changes what was ruled."""
     if holder is None:
         return None
-    price = verdict.price.value if verdict.price else None
-    gain = (
-        SAY("advice.gain", price=price, cost=holder.cost, gain=price / holder.cost - 1)
-        if price and holder.cost
-        else None
-    )
+    gain = None
+    if holder.holding and holder.cost and verdict.price:
+        price = verdict.price.value
+        gain = SAY("advice.gain", price=price, cost=holder.cost, gain=price / holder.cost - 1)
     place = "held" if holder.holding else "free"
     said = (
-        gain if holder.holding else None,
+        gain,
         SAY(f"advice.{place}.{verdict.action}", position=verdict.position_percent),
         SAY(f"advice.horizon.{holder.horizon}"),
         SAY(f"advice.risk.{holder.risk}"),
@@ -118,9 +112,7 @@ def tell_figures(symbol: str, confidence: float, ruled: Decision, locale: Locale
     marks = [SAY(f"mark.{name}", level=level) for name, level in ruled.levels if level is not None]
     said = (
         SAY("narrative.lead", action=SAY(f"action.{ruled.action}"), symbol=symbol, confidence=confidence),
-        SAY("narrative.position", position=ruled.position)
-        if ruled.position
-        else SAY("narrative.no_position"),
+        SAY("narrative.position" if ruled.position else "narrative.no_position", position=ruled.position),
         _factors(ruled.sizing) if ruled.sizing else None,
         SAY("narrative.marks", marks=marks) if marks else None,
     )
@@ -159,11 +151,11 @@ def _tell_argument(judge_input: JudgeInput) -> list[Message]:
         ranked = rank_claims(graph, side)[:MOST_CLAIMS]
         if named := [quote_claim(claim, judge_input.locale) for claim in ranked]:
             said.append(SAY(f"narrative.{side}", claims=named))
-    if places := [
-        f"dimension.{c.expert.prefix}.{c.dimension}" for c in graph.claims if c.id in graph.decisive
-    ]:
-        key = "decisive" if len(places) <= MOST_DECISIVE else "decisive_many"
-        said.append(SAY(f"narrative.{key}", n=len(places), about=list(map(SAY, dict.fromkeys(places)))))
+    decisive = [claim for claim in graph.claims if claim.id in graph.decisive]
+    if decisive:
+        about = dict.fromkeys(f"dimension.{claim.expert.prefix}.{claim.dimension}" for claim in decisive)
+        key = "decisive" if len(decisive) <= MOST_DECISIVE else "decisive_many"
+        said.append(SAY(f"narrative.{key}", n=len(decisive), about=list(map(SAY, about))))
     return said
 
 

@@ -79,18 +79,14 @@ def _bind(spoken: Spoken[Ruling], judge_input: JudgeInput, by_rule: Verdict) -> 
     """A model is hardly surer than the argument, and buys no more than the formula; where it acts and the rule would
     not, the rule's word goes along.
     """
-    ruling, graph, levels = (
-        spoken.answer,
-        judge_input.argument,
-        levels_for(spoken.answer.action, judge_input.evidence),
-    )
+    ruling, graph = spoken.answer, judge_input.argument
+    levels = levels_for(ruling.action, judge_input.evidence)
     most = round((graph.confidence if graph else judge_input.confidence) + MOST_ABOVE_THE_ARGUMENT, 2)
     held, wanted, words = min(ruling.confidence, most), ruling.position_percent, {}
     cut = [] if held == ruling.confidence else [CASE("bounded", said=ruling.confidence, held=held)]
     sizing, position = size(judge_input, wanted) if ruling.action == "BUY" else (None, 0.0)
-    position = max(
-        position, min(SMALLEST, wanted)
-    )  # where the rule would not buy, a person is asked about the least
+    # where the rule would not buy, a person is asked about the least
+    position = max(position, min(SMALLEST, wanted))
     if position < wanted:
         cut.append(CASE("resized", said=wanted, held=position))
         words = {"entry_strategy": word_ruling(Decision("BUY", levels, position, sizing))["entry_strategy"]}
