@@ -12,6 +12,7 @@ from sqlalchemy import (
     BindParameter,
     ColumnElement,
     Connection,
+    Result,
     Row,
     Select,
     and_,
@@ -187,14 +188,9 @@ class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
         self._trail.note(record).add_done_callback(tell)
 
     async def events_after(self, session_id: UUID, seq: int) -> list[SessionEvent]:
-        found = (
-            select(SessionEventRow)
-            .where(SessionEventRow.session_id == session_id, SessionEventRow.seq > seq)
-            .order_by(SessionEventRow.seq)
-        )
+        later = EVENTS_READ.where(EVENTS.c.seq > seq)
         async with transaction(self._database.session) as db:
-            rows = await db.scalars(found)
-            return [SessionEvent.model_validate(row, from_attributes=True) for row in rows]
+            return _events(await db.execute(later, {"of_session": session_id}))
 
     async def wait_for_events(self, session_id: UUID, seconds: float) -> None:
         await passed(self._news.setdefault(session_id, asyncio.Event()), seconds)
@@ -221,9 +217,10 @@ class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
 
     def _read(self, db: Connection, row_id: UUID) -> Recorded:
         asked = {"of_session": row_id}
-        nodes = [NodeExecution.model_validate(dict(row)) for row in db.execute(NODES_READ, asked).mappings()]
-        told = [SessionEvent.model_validate(dict(row)) for row in db.execute(EVENTS_READ, asked).mappings()]
-        return Recorded(_session(db.execute(SESSION_READ, asked).one()), nodes, told)
+        session = _session(db.execute(SESSION_READ, asked).one())
+        return Recorded(
+            session, _nodes(db.execute(NODES_READ, asked)), _events(db.execute(EVENTS_READ, asked))
+        )
 
     @patient
     async def last_judged(self, workspace_id: str, symbol: str, as_of: datetime) -> Judged | None:
@@ -256,14 +253,8 @@ class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
             )
 
     async def get_node_executions_by_session(self, session_id: UUID) -> list[NodeExecution]:
-        by_start = (
-            select(NodeExecutionRow)
-            .where(NodeExecutionRow.session_id == session_id)
-            .order_by(NodeExecutionRow.started_at, NodeExecutionRow.node_type)
-        )
         async with transaction(self._database.session) as db:
-            rows = await db.scalars(by_start)
-            return [NodeExecution.model_validate(row, from_attributes=True) for row in rows]
+            return _nodes(await db.execute(NODES_READ, {"of_session": session_id}))
 
     async def find_left_behind(self, now: datetime, at_most: int, taken: Collection[UUID] = ()) -> list[UUID]:
         begun = (ROW.lease_token > 0) | ROW.id.in_(taken)
@@ -305,6 +296,14 @@ def _row(session: ResearchSession) -> dict[str, Any]:
 
 def _session(row: ResearchSessionRow | Row[Any]) -> ResearchSession:
     return ResearchSession.model_validate({name: getattr(row, name) for name in COLUMNS})
+
+
+def _nodes(rows: Result[Any]) -> list[NodeExecution]:
+    return [NodeExecution.model_validate(dict(row)) for row in rows.mappings()]
+
+
+def _events(rows: Result[Any]) -> list[SessionEvent]:
+    return [SessionEvent.model_validate(dict(row)) for row in rows.mappings()]
 
 
 def _conditions(wanted: SessionFilter) -> Iterator[ColumnElement[bool]]:
