@@ -100,9 +100,7 @@ class Report(Writer):
         """The numbers it cites, and where they stand in the table of numbers, which alone tells the members of a
         series; titles are in its words.
         """
-        series: dict[str, list[Data]] = {}
-        for fact in (self.case.facts[id_] for id_ in claim.evidence if id_ in self.case.facts):
-            series.setdefault(_series(fact["id"]), []).append(fact)
+        series = _group(self.case.facts[id_] for id_ in claim.evidence if id_ in self.case.facts)
         amounts = {name: self._amount(facts[0]) if len(facts) == 1 else "" for name, facts in series.items()}
         return " · ".join(f"{amount} [{self._places[name]}]".lstrip() for name, amount in amounts.items())
 
@@ -122,11 +120,9 @@ class Report(Writer):
 
     def _measures(self, item: ExpertResultItem) -> Iterator[list[str]]:
         """Who it is and what view it takes; then what it measured, a series on a line."""
-        view, series = tell_view(item, self.say, self.told.again), dict[str, list[Data]]()
+        view = tell_view(item, self.say, self.told.again)
         yield ["", f"**{self.say(f'node.{item.expert_type}')}**", view, "", ""]
-        for fact in item.data.get("evidence", []) if item.data else []:
-            series.setdefault(_series(fact["id"]), []).append(fact)
-        for name, facts in series.items():
+        for name, facts in _group(item.data.get("evidence", []) if item.data else ()).items():
             measure = escape(self._name_measure(name, facts))
             values = " · ".join(self._value(fact, name) for fact in facts)
             citing = " ".join(map(name_claim, self._citing.get(name, ())))
@@ -210,14 +206,13 @@ class Report(Writer):
         """How far a model's statements stand in its evidence. Rules state nothing else."""
         for node, part in self.case.parts.items():
             if found := part.get("grounding"):
-                checked, names = found["checked"], ("offenders", "only_reported")
+                checked = found["checked"]
                 key = "report.grounding" if checked else "report.nothing_to_check"
-                held = self.say(key, held=checked - len(found["offenders"]), checked=checked)
-                lists = (escape(", ".join(found.get(name, []))) for name in ("offenders", "reported"))
-                named = (
-                    self.say(f"report.{n}", said=said) for n, said in zip(names, lists, strict=True) if said
-                )
-                yield self.item(self.say(f"node.{node}"), " ".join([held, *named]))
+                told = [self.say(key, held=checked - len(found["offenders"]), checked=checked)]
+                for name, listed in (("offenders", "offenders"), ("reported", "only_reported")):
+                    if said := escape(", ".join(found.get(name, []))):
+                        told.append(self.say(f"report.{listed}", said=said))
+                yield self.item(self.say(f"node.{node}"), " ".join(told))
 
     def _warnings(self) -> Iterator[str]:
         """What else was noticed, each once, with all whom it concerns; the first page has the judge's."""
@@ -238,6 +233,13 @@ def _series(id_: str) -> str:
     """What a member of a series belongs to; events and pages stand alone."""
     series, _, _ = id_.rpartition(".")
     return id_ if "." not in series or series.endswith((".event", ".fact", ".web")) else series
+
+
+def _group(facts: Iterable[Data]) -> dict[str, list[Data]]:
+    series: dict[str, list[Data]] = {}
+    for fact in facts:
+        series.setdefault(_series(fact["id"]), []).append(fact)
+    return series
 
 
 def _site(source: str) -> str:

@@ -59,10 +59,8 @@ class Writer:
 
     def __init__(self, case: Case, say: Wording, pen: Pen, spell: Callable[[str], str] = escape) -> None:
         self.case, self.say, self.pen, self.spell = case, say, pen, spell
-        claims = reversed(
-            case.claims.values()
-        )  # two that say the same are one to the reader, named for the first
-        self.names = {claim.text(say.locale): name_claim(claim.id) for claim in claims}
+        # two that say the same are one to the reader, named for the first
+        self.names = {c.text(say.locale): name_claim(c.id) for c in reversed(case.claims.values())}
         self.told = Told(self.names, spell)
         self._whys = set[str]()
 

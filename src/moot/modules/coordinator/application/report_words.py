@@ -73,13 +73,9 @@ class Wording(NamedTuple):
         amount /= float(texts.get(f"scale.{name}", 1))
         small = name == "plain" and 0 < abs(amount) < 0.1  # two digits of it that tell
         shown = f"{amount:.2g}" if small else f"{amount:,.2f}"
-        return MEASURES(f"unit.{name}", amount=shown if name == "price" else _trim(shown)).in_locale(
-            self.locale
-        )
-
-
-def _trim(number: str) -> str:
-    return number.rstrip("0").rstrip(".")
+        if name != "price":
+            shown = shown.rstrip("0").rstrip(".")
+        return MEASURES(f"unit.{name}", amount=shown).in_locale(self.locale)
 
 
 class Told:
