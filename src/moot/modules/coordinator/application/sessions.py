@@ -4,8 +4,8 @@ Of those somebody waits for it takes on so many at once, so many that wait, and 
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine
+from contextlib import ExitStack, asynccontextmanager, suppress
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
@@ -122,9 +122,8 @@ class Sessions:
         Who holds it already, or ended it, is left alone. What this process has no time left for is for others. While
         the store is gone it is waited for: a session that nobody has begun would be left in it for good.
         """
-        if (
-            run := self._runs.get(session_id)
-        ) and run.task:  # it has still to end, as one has that was just woken
+        run = self._runs.get(session_id)
+        if run and run.task:  # it has still to end, as one has that was just woken
             await asyncio.wait([run.task])
         if session_id in self:
             return
@@ -218,9 +217,7 @@ class Sessions:
             if (run := self._runs.get(session_id)) and run.task:
                 await asyncio.wait({run.task}, timeout=LOOK_AGAIN)
             ended = (await self._repository.require_session(session_id, workspace)).ended
-            if (
-                session_id not in self._runs and not ended
-            ):  # somebody else runs it, or its end is not stored yet
+            if session_id not in self._runs and not ended:  # others run it, or its end is not stored yet
                 await self._repository.wait_for_events(session_id, LOOK_AGAIN)
         if session.status == "cancelled":
             raise SessionCancelled(session_id)
@@ -357,26 +354,18 @@ class Sessions:
         except AppError as e:  # the record must never stop the research
             logger.warning("not noted that a session goes on", session_id=str(run.session_id), error=str(e))
 
-    @contextmanager
-    def _place(self, *, accepted: bool = False) -> Iterator[None]:
-        """A place in the line, for the length of the block. What was `accepted` before is never refused one."""
+    @asynccontextmanager
+    async def _turn(self, *, accepted: bool = False) -> AsyncIterator[Callable[[], None]]:
+        """Wait for a turn and keep it for the length of the block, which says when it has begun, so that others can.
+
+        What was `accepted` before is never refused a place in the line; nobody gets a turn when the desk has closed.
+        """
         if self.closing and not accepted:
             raise DeskClosing
         if self._inside >= self._most and not accepted:
             raise DeskBusy
         self._inside += 1
         try:
-            yield
-        finally:
-            self._inside -= 1
-
-    @asynccontextmanager
-    async def _turn(self, *, accepted: bool = False) -> AsyncIterator[Callable[[], None]]:
-        """Wait for a turn and keep it for the length of the block, which says when it has begun, so that others can.
-
-        Nobody gets one when the desk has closed.
-        """
-        with self._place(accepted=accepted):
             async with self._slots:
                 await self._starting.acquire()
                 with ExitStack() as beginning:
@@ -384,6 +373,8 @@ class Sessions:
                     if self.closing:
                         raise DeskClosing
                     yield beginning.close
+        finally:
+            self._inside -= 1
 
 
 async def _stop(runs: list[Run], reason: Reason) -> None:

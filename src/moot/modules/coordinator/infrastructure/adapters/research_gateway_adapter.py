@@ -21,9 +21,7 @@ from moot.modules.judge.application.judge_service import JudgeInput, VerdictAbst
 from moot.modules.judge.container import JudgeContainer
 from moot.modules.market_data.application.market_data import TradingStates
 from moot.modules.research.container import ResearchContainer
-from moot.shared.domain.claims import Claim
 from moot.shared.domain.clock import SystemClock
-from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.symbol import Symbol
 from moot.shared.domain.validation import validate
 from moot.shared.infrastructure.execution_context import current_context
@@ -68,15 +66,14 @@ class DebateGatewayAdapter(Gateway[DebateContainer], IDebateGateway):
     """The debate may know four fields of each expert and the evidence, no raw dumps."""
 
     async def run_debate(self, symbol: str, expert_results: dict[str, Any]) -> dict[str, Any]:
-        succeeded = {ExpertType(name): result for name, result in expert_results.items() if result}
-        summaries = {expert.value: summarise(expert, result) for expert, result in succeeded.items()}
-        found = [item for result in succeeded.values() for item in result.get("evidence", [])]
-        claims = [claim for result in succeeded.values() for claim in result.get("claims", [])]
+        found = {ExpertType(name): result for name, result in expert_results.items() if result}
         debate = DebateInput(
             symbol=symbol,
-            expert_summaries={name: ExpertSummary(**said._asdict()) for name, said in summaries.items()},
-            evidence=[Evidence.model_validate(item) for item in found],
-            claims=[Claim.model_validate(claim) for claim in claims],
+            expert_summaries={
+                e: ExpertSummary(**summarise(e, result)._asdict()) for e, result in found.items()
+            },
+            evidence=[item for result in found.values() for item in result.get("evidence", [])],
+            claims=[claim for result in found.values() for claim in result.get("claims", [])],
             rounds=getattr(current_context().asked, "rounds", 1),
             horizon=getattr(current_context().asked, "horizon", 20),
             **_setting(),
