@@ -49,7 +49,6 @@ class Asked(Question):
     previous: PastVerdict | None = None
     """The last verdict on the symbol, of an earlier moment, when this was asked."""
     batch_id: UUID | None = None
-    """The batch it is part of."""
     batch_max_cost: float | None = None
     """The most that all sessions of that batch may cost together."""
 
@@ -137,22 +136,17 @@ class Judged(NamedTuple):
     verdict: Mapping[str, Any]
 
 
-class Pointing(BaseModel, frozen=True):
-    """Which way a session points, as its debate and its verdict told last."""
-
-    direction: str | None = None
-    verdict_action: VerdictAction | None = None
-    confidence: float | None = None
-    position_percent: float | None = None
-
-
-class SessionOutcome(Usage, Pointing, Subject):
-    """A session in a line: how far it is, which way it points, and what its model calls took. `failures` are the
-    codes of the errors that its nodes ended with."""
+class SessionOutcome(Usage, Subject):
+    """A session in a line: how far it is, which way it points, as its debate and its verdict told last, and what its
+    model calls took. `failures` are the codes of the errors that its nodes ended with."""
 
     id: UUID
     batch_id: UUID
     status: SessionStatus
+    direction: str | None = None
+    verdict_action: VerdictAction | None = None
+    confidence: float | None = None
+    position_percent: float | None = None
     verdict_status: VerdictStatus | None = None
     reason: str | None = None
     failures: frozenset[str] = frozenset()

@@ -6,7 +6,6 @@ from typing import Any
 from uuid import UUID
 
 from moot.modules.coordinator.application.results import from_columns
-from moot.modules.coordinator.application.run import Run
 from moot.modules.coordinator.application.session_history import Progress, progress_of
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest
 from moot.modules.coordinator.domain.exceptions import ApprovalNeeded, SessionNotFound, SessionStopped
@@ -69,7 +68,8 @@ class GovernanceAdapter(NodePolicy):
         if node_type != "judge":
             return result
         allowed, record = await self._ask_rules("verdict", result, result["symbol"])
-        locale, changed = current_context().locale, _changes(result, allowed)
+        locale = current_context().locale
+        changed = {name for name in allowed if allowed[name] != result.get(name)} - {"warnings"}
         if record is None or not changed:
             notes = record.result.notes if record else ()
             noted = {**allowed, "warnings": [*allowed.get("warnings", []), *notes]} if notes else allowed
@@ -91,8 +91,8 @@ class GovernanceAdapter(NodePolicy):
         return asked is not None and (await asked.get(needed.escalation_id, workspace)).status != "pending"
 
     async def session_begins(self, nodes: Sequence[str]) -> None:
-        monitor, workflow_id, asked = self._agent.monitor, current_workflow_id(), _request_under_way()
-        reused = (asked.pre_populated_results if asked else None) or {}
+        monitor, workflow_id, run = self._agent.monitor, current_workflow_id(), current_context().run
+        reused = run.request.pre_populated_results or {}
         await monitor.on_workflow_start(workflow_id, [*reused, *nodes])
         for node_type, result in reused.items():
             await monitor.on_node_complete(workflow_id, node_type, result)
@@ -109,14 +109,14 @@ class GovernanceAdapter(NodePolicy):
             workflow.place(node_type, "failed" if outputs is None else "skipped")
 
     async def after_error(self, node_type: str, error: Exception) -> AfterError:
-        if current_context().answers == "replay":
+        context = current_context()
+        if context.answers == "replay":
             return AfterError("abort")
         after = await self._agent.monitor.react(current_workflow_id(), node_type, error)
         if after.action == "escalate":
-            asked, context = _request_under_way(), current_context()
-            options = asked.options.get(node_type) if asked else None
-            symbol = asked.symbol if asked else ""
-            decision = await self._agent.escalate(node_type, error, symbol=symbol, options=options)
+            asked: ResearchRequest = context.run.request
+            options = asked.options.get(node_type)
+            decision = await self._agent.escalate(node_type, error, symbol=asked.symbol, options=options)
             if decision is not None:
                 _tell(decision, f"error:{node_type}", context)
         return AfterError(after.action.value, after.delay, after.feedback)
@@ -193,15 +193,6 @@ class GovernanceAdapter(NodePolicy):
             if argument := debate.get("argument"):
                 known["unaided_lean"] = lean_unaided(argument)
         return known
-
-
-def _changes(was: Payload, now: Payload) -> set[str]:
-    return {name for name in now if now[name] != was.get(name)} - {"warnings"}
-
-
-def _request_under_way() -> ResearchRequest | None:
-    run: Run | None = current_context().run
-    return run.request if run else None
 
 
 def _refusal(record: DecisionRecord, context: ExecutionContext) -> DecisionRejected | SessionStopped:
