@@ -4,7 +4,7 @@ And for whoever contests what was argued: the argument is weighed again, and nob
 """
 
 import asyncio
-from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import copysign
 from typing import Any
@@ -64,21 +64,18 @@ class DebateService:
     async def _hold_round(
         self, debate_input: DebateInput, so_far: ArgumentGraph, rounds: list[tuple[Turn, Turn]]
     ) -> tuple[Turn, Turn]:
+        """Waits for both even if one fails, so that no paid call runs on behind a debate that is over."""
         last_bull, last_bear = rounds[-1] if rounds else (None, None)
-        return await _both(
+        bull, bear = await asyncio.gather(
             self._bull.speak(debate_input, so_far, last_bear),
             self._bear.speak(debate_input, so_far, last_bull),
+            return_exceptions=True,
         )
-
-
-async def _both(*turns: Awaitable[Turn]) -> tuple[Turn, Turn]:
-    """Waits for both even if one fails, so that no paid call runs on behind a debate that is over."""
-    ended = await asyncio.gather(*turns, return_exceptions=True)
-    for failure in ended:
-        if isinstance(failure, BaseException):
-            raise failure
-    bull, bear = (turn for turn in ended if isinstance(turn, Turn))
-    return bull, bear
+        if isinstance(bull, BaseException):
+            raise bull
+        if isinstance(bear, BaseException):
+            raise bear
+        return bull, bear
 
 
 def _sum_up(turns: tuple[Turn, ...]) -> Turn:
@@ -158,7 +155,8 @@ def move_on(graph: ArgumentGraph, moves: Sequence[Move], locale: Locale) -> Weig
             number = sum(claim.kind == CONTEST for claim in claims.values()) + 1
             added = _add(move, f"{CONTEST}.{number}", about, locale)
             claims[added.id] = added
-            relations.append(_relate(move, added))
+            bears = {"source": added.id, "target": move.claim, "kind": move.kind, "why": added.says}
+            relations.append(Relation(**bears, scheme=CONTEST, by="person"))
     again = replace(Weighing.reopen(graph), claims=list(claims.values()), relations=relations)
     return again.without(struck)
 
@@ -167,9 +165,3 @@ def _add(move: Move, id_: str, target: Claim, locale: Locale) -> Claim:
     said = {"id": id_, "kind": CONTEST, "side": "neither", "by": "person", "says": {locale: move.says}}
     strength = HALF if move.strength is None else move.strength
     return target.model_copy(update={**said, "strength": strength, "reported": False})
-
-
-def _relate(move: Move, added: Claim) -> Relation:
-    return Relation(
-        source=added.id, target=move.claim, kind=move.kind, scheme=CONTEST, why=added.says, by="person"
-    )

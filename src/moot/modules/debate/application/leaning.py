@@ -35,8 +35,7 @@ class Leaning:
         """
         places = count_over(self.horizon).places
         pulls = [places.get(place, 0.0) * _balance(claims) for place, claims in strengths.items()]
-        weighed = np.stack(pulls, axis=1)
-        return _accrue(np.maximum(weighed, 0.0)) - _accrue(np.maximum(-weighed, 0.0))
+        return _balance(np.stack(pulls, axis=1))
 
 
 def _balance(claims: Numbers) -> Numbers:

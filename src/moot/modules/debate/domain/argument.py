@@ -55,7 +55,6 @@ def extend(weighing: Weighing, claims: Iterable[Claim], relations: Iterable[Rela
 
 
 def close(weighing: Weighing) -> ArgumentGraph:
-    """The argument as it is stored."""
     return ArgumentGraph(
         claims=list(weighing.claims),
         relations=list(weighing.relations),

@@ -64,7 +64,10 @@ def read_claims(debate_input: DebateInput) -> list[Claim]:
 def _view(expert: ExpertType, debate_input: DebateInput) -> Claim:
     """What an expert concludes, as sure as it is of that; it counts as all of its dimensions would."""
     summary = debate_input.expert_summaries[expert]
-    pull = _stance(expert, summary.signal) * summary.confidence
+    if summary.signal not in STANCES:
+        told = {"expert": SAY(f"node.{expert}"), "signal": summary.signal, "known": list(STANCES)}
+        raise UnknownSignal(SAY("unknown_signal", **told), expert=expert, signal=summary.signal)
+    pull = STANCES[summary.signal] * summary.confidence
     cited = [item for item in debate_input.evidence if item.id.startswith(f"{expert.prefix}.")]
     said = SAY(
         "view",
@@ -83,16 +86,6 @@ def _view(expert: ExpertType, debate_input: DebateInput) -> Claim:
         evidence=[item.id for item in cited] or [f"{expert.prefix}.{VIEW}"],
         as_of=max((item.as_of for item in cited), default=debate_input.as_of or SystemClock().now()),
     )
-
-
-def _stance(expert: str, signal: str) -> float:
-    if signal not in STANCES:
-        raise UnknownSignal(
-            SAY("unknown_signal", expert=SAY(f"node.{expert}"), signal=signal, known=list(STANCES)),
-            expert=expert,
-            signal=signal,
-        )
-    return STANCES[signal]
 
 
 class RiskItem(BaseModel, frozen=True):

@@ -257,28 +257,19 @@ def read_off(
 
 def _resolve(reading: Reading) -> str:
     argument = reading.argument
-    known = [pulled for pulled in argument.dimensions.items() if pulled[0] in PLACES]
+    counts, pulls = reading.weighing.counting.places, argument.dimensions
     ranked = sorted(
-        known, key=lambda pulled: (-abs(round(pulled[1], 2)), -_count(reading, pulled[0]), pulled[0])
+        (name for name in pulls if name in PLACES),
+        key=lambda name: (-abs(round(pulls[name], 2)), -counts[PLACES[name]], name),
     )
-    sides = {"for": [p for p in ranked if p[1] > 0], "against": [p for p in ranked if p[1] < 0]}
-    told = [
-        SAY(f"pulled.{side}", places=[_pull(*pulled) for pulled in pulls[:MOST_TOLD]])
-        for side, pulls in sides.items()
-        if pulls
-    ]
+    said = {name: SAY("pull", place=name_place(*PLACES[name]), pull=pulls[name]) for name in ranked}
+    pro, con = [said[n] for n in ranked if pulls[n] > 0], [said[n] for n in ranked if pulls[n] < 0]
+    sides = {"for": pro[:MOST_TOLD], "against": con[:MOST_TOLD]}
+    told = [SAY(f"pulled.{side}", places=places) for side, places in sides.items() if places]
     scale = {"sure": AS_GOOD_AS_SURE, "least": NEUTRAL_BAND * AS_GOOD_AS_SURE}
     direction = SAY(f"literal.{argument.direction}")
     outcome = SAY("balance", lean=round_down(reading.weighing.lean), direction=direction, **scale)
     return _speak(reading, [*told, *_miss(reading), outcome, _decide(reading)])
-
-
-def _count(reading: Reading, dimension: str) -> float:
-    return reading.weighing.counting.places[PLACES[dimension]]
-
-
-def _pull(dimension: str, pull: float) -> Message:
-    return SAY("pull", place=name_place(*PLACES[dimension]), pull=pull)
 
 
 def _miss(reading: Reading) -> Iterator[Message]:
@@ -301,8 +292,9 @@ def _narrate(reading: Reading) -> str:
     """The outcome, both sides by their strongest claims, where they clash, what decides, and what to watch."""
     clashes = [_tell_clash(reading, clash) for clash in reading.clashes[:MOST_TOLD]]
     watched = [SAY("as_it_is", text=reading.watch(expert)) for expert in reading.argument.heard]
+    span = SAY(f"span.{reading.argument.horizon}")
     paragraphs = [
-        [_conclude(reading.argument), *_miss(reading)],
+        [SAY(f"outcome.{reading.argument.direction}", span=span), *_miss(reading)],
         _tell_side(reading, "for"),
         _tell_side(reading, "against"),
         [SAY("clashes"), *clashes] if clashes else [],
@@ -310,10 +302,6 @@ def _narrate(reading: Reading) -> str:
         [SAY("watched"), *watched],
     ]
     return "\n\n".join(_speak(reading, messages) for messages in paragraphs if messages)
-
-
-def _conclude(argument: ArgumentGraph) -> Message:
-    return SAY(f"outcome.{argument.direction}", span=SAY(f"span.{argument.horizon}"))
 
 
 def _tell_clash(reading: Reading, clash: Relation) -> Message:

@@ -8,7 +8,7 @@ found to be worth is one table, `weights.toml`, with its reasons.
 """
 
 import tomllib
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from math import floor
@@ -135,7 +135,14 @@ class Weighing:
 
     @cached_property
     def bearing(self) -> "Bearing":
-        return read_bearing(self.bases, self.relations)
+        """Of claims that were made."""
+        made = self.bases.keys()
+        bearing: dict[str, tuple[list[tuple[str, float]], list[tuple[str, float]]]] = {}
+        for relation in self.relations:
+            if relation.source in made and relation.target in made:
+                support, attack = bearing.setdefault(relation.target, ([], []))
+                (support if relation.kind == "support" else attack).append((relation.source, relation.weight))
+        return bearing
 
     @cached_property
     def order(self) -> list[str] | None:
@@ -241,15 +248,6 @@ def influence(base: float, support: float, attack: float) -> float:
 Links = Sequence[tuple[str, float]]
 Bearing = Mapping[str, tuple[Links, Links]]
 """By claim, those that support it and those that attack it, each with its weight."""
-
-
-def read_bearing(claims: Container[str], relations: Iterable[Relation]) -> Bearing:
-    bearing: dict[str, tuple[list[tuple[str, float]], list[tuple[str, float]]]] = {}
-    for relation in relations:
-        if relation.source in claims and relation.target in claims:
-            support, attack = bearing.setdefault(relation.target, ([], []))
-            (support if relation.kind == "support" else attack).append((relation.source, relation.weight))
-    return bearing
 
 
 def sort_bearing(bearing: Bearing) -> list[str] | None:
