@@ -25,7 +25,6 @@ from moot.shared.domain.symbol import Symbol
 Style = Literal["brief", "full"]
 """The first page alone, or all of it."""
 ASSUMED = "assumption"
-"""The source of what the desk assumes."""
 DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
@@ -135,7 +134,6 @@ class Report(Writer):
 
     @cached_property
     def _citing(self) -> dict[str, dict[str, None]]:
-        """Which claims rest on it."""
         found: dict[str, dict[str, None]] = {}
         for claim in self.case.claims.values():
             for id_ in claim.evidence:
@@ -262,7 +260,6 @@ def tell_ages(result: ResearchResult, say: Wording) -> Iterator[str]:
 
 
 def spending(result: ResearchResult, say: Wording) -> str:
-    """What the model calls of the run took."""
     used = result.usage
     if not used.requests:
         return say("usage.none")

@@ -51,7 +51,6 @@ class Case:
 
     @property
     def parts(self) -> dict[str, Data]:
-        """What each node came to."""
         parts = {**self.found, "debate": self.debate, "judge": self.verdict}
         return {node: part for node, part in parts.items() if part}
 
@@ -85,7 +84,6 @@ class Case:
         return self.argument.strengths.get(claim.id, claim.strength) if self.argument else claim.strength
 
     def answers(self, claim: Claim) -> list[Relation]:
-        """What others say of the claim."""
         return [r for r in self.argument.relations if r.target == claim.id] if self.argument else []
 
     def pull(self, claim: Claim) -> float:

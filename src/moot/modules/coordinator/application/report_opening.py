@@ -111,7 +111,6 @@ class Writer:
         return [*lead, *self.told.each([self.case.grounds])]
 
     def draw_prices(self) -> list[str]:
-        """The chart and what it shows, if there are prices."""
         days = self.case.prices
         if not days:
             return []

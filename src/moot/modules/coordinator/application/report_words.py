@@ -63,7 +63,6 @@ class Wording(NamedTuple):
         return name if told is None else self("report.item", name=told, words=file) if named else told
 
     def value(self, value: float | str, unit: str) -> str:
-        """A number as people read it."""
         if isinstance(value, str):
             return value
         name, texts = UNITS.get(unit, "plain"), MEASURES.texts(self.locale)
@@ -102,9 +101,7 @@ class Told:
         return "".join(new).strip() if weighty or len(new) == len(parts) else ""
 
     def again(self, words: str) -> str:
-        """What is new in the words of others, or all of them where nothing is."""
         return self.once(words) or self.refer(words)
 
     def each(self, texts: Iterable[str]) -> list[str]:
-        """Those of them that say something new."""
         return list(filter(None, map(self.once, texts)))

@@ -92,7 +92,6 @@ class ResearchOrchestrationService:
     async def start_retry(
         self, session_id: UUID, *, skip_debate: bool | None = None, **by: Unpack[By]
     ) -> ResearchSession:
-        """The same in the background."""
         return await self._sessions.start(*await self._again(session_id, by, skip_debate))
 
     async def _again(self, session_id: UUID, by: By, skip_debate: bool | None) -> Accepted:

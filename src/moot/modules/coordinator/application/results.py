@@ -88,7 +88,6 @@ def past_result(
 
 
 def complete(result: ResearchResult, session: ResearchSession, tally: Tally, currency: str) -> ResearchResult:
-    """With what the session knows beside its answer."""
     used = ModelUsage(
         requests=tally.requests,
         tokens=tally.tokens,
@@ -188,7 +187,6 @@ ALONE = {"batch_id": None, "batch_max_cost": None}
 
 
 def request_of(session: ResearchSession, nodes: Iterable[NodeExecution]) -> ResearchRequest:
-    """What the session was asked."""
     taken_over = [node for node in nodes if node.reused]
     reused = _results(taken_over)
     return ResearchRequest(
@@ -288,7 +286,6 @@ def copy_reused(request: ResearchRequest, session_id: UUID, now: datetime) -> It
 
 
 def _results(nodes: Iterable[NodeExecution]) -> Results:
-    """Of those that had one, by node."""
     return {node.node_type: from_columns(node) for node in nodes if node.status == "success"}
 
 

@@ -75,9 +75,7 @@ class Run:
     task: asyncio.Task[ResearchResult] | None = None
     stopped: Reason | None = None
     on_begun: Callable[[], None] | None = None
-    """Called when the first node has started."""
     on_progress: Callable[[], None] | None = None
-    """Called when a node has ended."""
 
     def context(self) -> ExecutionContext:
         session = self.session

@@ -180,7 +180,6 @@ class Sessions:
         return [session_id for session_id in found if session_id not in mine and session_id not in self]
 
     async def find_interrupted(self, workspace: str) -> list[ResearchSession]:
-        """Those of one workspace."""
         found = [
             await self._repository.get_session_by_id(i, workspace) for i in await self.find_left_behind()
         ]
@@ -246,7 +245,6 @@ class Sessions:
             await self._queue.put_back(self._unfinished)
 
     def close_doors(self) -> None:
-        """Take on nothing more."""
         self._closed.set()
 
     @property
@@ -259,7 +257,6 @@ class Sessions:
 
     @property
     def waiting(self) -> int:
-        """How many stand in the line."""
         return max(0, self._inside - self._at_once)
 
     async def close(self, *, grace: float = 0.0) -> None:

@@ -175,7 +175,6 @@ class SqlSessionRecord(SqlResearchSessionRepository):
         return [call.model_dump(mode="json") for call in calls]
 
     async def list_outcomes(self, batch_ids: Sequence[UUID]) -> list[SessionOutcome]:
-        """From what is small of their rows."""
         mine = ROW.batch_id.in_(batch_ids)
         within = select(ROW.id).where(mine)
         columns = [getattr(ROW, name) for name in SessionOutcome.model_fields if hasattr(ROW, name)]

@@ -138,7 +138,6 @@ class Page:
         yield "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
     def _name(self, table: str, name: str) -> str:
-        """A row as its reader calls it."""
         if table in ("kinds", "fading"):
             return f"`{name}`"
         first, _, rest = name.partition(" ")

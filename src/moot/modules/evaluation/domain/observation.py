@@ -105,7 +105,6 @@ class Trade(NamedTuple):
 
 
 def find_month_ends(sessions: Iterable[date]) -> list[date]:
-    """The last session of each month."""
     return list({(day.year, day.month): day for day in sorted(sessions)}.values())
 
 

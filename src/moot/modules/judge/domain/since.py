@@ -161,7 +161,6 @@ def _deadlines(judge_input: JudgeInput, today: date) -> Iterator[tuple[date, Mes
 
 
 def _quarters(evidence: Sequence[Evidence]) -> list[tuple[int, int]]:
-    """The reports that were cited."""
     found = (QUARTER.search(item.id) for item in evidence)
     return [(int(match[1]), int(match[2])) for match in found if match]
 
