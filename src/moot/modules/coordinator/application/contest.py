@@ -10,7 +10,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from moot.modules.coordinator.application.results import from_columns, notices, past_result, request_what_if
+from moot.modules.coordinator.application.results import notices, past_result, request_what_if
 from moot.modules.coordinator.application.sessions import Sessions
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchResult
 from moot.modules.coordinator.domain.exceptions import NothingToContest
@@ -100,12 +100,12 @@ class ContestService:
         """
         asked = validate(ContestBody, {"moves": list(moves)})
         past = await self._repository.past_session(session_id, workspace)
-        before, debate = _recall(past)
+        before = _require_argued(past)
+        debate: Mapping[str, Any] = before.debate_outcome or {}
         meant = list(_name_claims(asked.moves, debate["argument"]))
         moved = self._reweigh(debate, meant, past.session.locale)
         request = request_what_if(past, meant, moved).model_copy(update={"requested_by": requested_by})
-        result = await self._sessions.answer(request)
-        return _compare(before, debate["argument"], result, meant)
+        return _compare(before, await self._sessions.answer(request), meant)
 
     async def recall(self, session_id: UUID, workspace: str) -> ContestResult:
         """What a what-if came to, from its record; `NothingToContest` of a session that contests none."""
@@ -114,17 +114,15 @@ class ContestService:
         result = past_result(*now, (), "")
         if parent is None or not moves or not result.debate_outcome:
             raise NothingToContest(session_id)
-        before, debate = _recall(await self._repository.past_session(parent, workspace))
-        return _compare(before, debate["argument"], result, moves)
+        before = _require_argued(await self._repository.past_session(parent, workspace))
+        return _compare(before, result, moves)
 
 
-def _recall(past: Past) -> tuple[Standing, Mapping[str, Any]]:
-    """Where a session stood that somebody contests, and the debate in it."""
-    found = {node.node_type: from_columns(node) for node in past.nodes if node.status == "success"}
-    debate, session = found.get("debate", {}), past.session
-    if not debate.get("argument"):
-        raise NothingToContest(session.id)
-    return _stand(session.id, debate, found.get("judge"), session.verdict_status), debate
+def _require_argued(past: Past) -> ResearchResult:
+    result = past_result(*past, (), "")
+    if not (result.debate_outcome or {}).get("argument"):
+        raise NothingToContest(past.session.id)
+    return result
 
 
 def _name_claims(moves: Iterable[Move], argument: Argument) -> Iterator[Move]:
@@ -147,20 +145,20 @@ def _find_claim(text: str, ids: Sequence[str]) -> str:
     raise InvalidInput(SAY(key, claim=text, near=near), code="CLAIM_NOT_FOUND", claim=text, nearest=near)
 
 
-def _stand(
-    session_id: UUID,
-    debate: Mapping[str, Any],
-    verdict: Mapping[str, Any] | None,
-    status: VerdictStatus | None,
-) -> Standing:
-    ruled = {name: (verdict or {}).get(name) for name in ("action", "confidence", "position_percent")}
-    motion, direction = debate["argument"]["motion"], debate["direction"]
-    return Standing(session_id=session_id, motion=motion, direction=direction, verdict_status=status, **ruled)
-
-
-def _compare(before: Standing, then: Argument, result: ResearchResult, moves: list[Move]) -> ContestResult:
+def _stand(result: ResearchResult) -> Standing:
     debate: Mapping[str, Any] = result.debate_outcome or {}
-    now: Argument = debate["argument"]
+    verdict: Mapping[str, Any] = result.verdict or {}
+    return Standing(
+        session_id=UUID(result.session_id),
+        motion=debate["argument"]["motion"],
+        direction=debate["direction"],
+        verdict_status=result.verdict_status,
+        **{name: verdict.get(name) for name in ("action", "confidence", "position_percent")},
+    )
+
+
+def _compare(before: ResearchResult, result: ResearchResult, moves: list[Move]) -> ContestResult:
+    then, now = ((told.debate_outcome or {})["argument"] for told in (before, result))
     claims = {claim["id"]: claim["says"] for claim in (*then["claims"], *now["claims"])}
     says = {id_: text.get(result.locale) or next(iter(text.values())) for id_, text in claims.items()}
     places = {*then["dimensions"], *now["dimensions"]}
@@ -168,8 +166,8 @@ def _compare(before: Standing, then: Argument, result: ResearchResult, moves: li
     return ContestResult(
         symbol=result.symbol,
         moves=moves,
-        before=before,
-        after=_stand(UUID(result.session_id), debate, result.verdict, result.verdict_status),
+        before=_stand(before),
+        after=_stand(result),
         dimensions=_shifts(then["dimensions"], now["dimensions"], named),
         claims=_shifts(then["strengths"], now["strengths"], says),
         reason=result.reason,
