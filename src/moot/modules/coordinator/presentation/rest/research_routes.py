@@ -57,12 +57,6 @@ async def find_session(
 OneSession = Annotated[Found, Depends(find_session)]
 
 
-def research_service(coordinator: Coordinator) -> ResearchOrchestrationService:
-    return coordinator.research_orchestration_service()
-
-
-Service = Annotated[ResearchOrchestrationService, Depends(research_service)]
-
 Mode = Literal["sync", "async", "detached"]
 AskedMode = Annotated[
     Mode,
@@ -102,6 +96,14 @@ class Order:
     caller: Caller
     idempotency_key: Key = None
     prefer: Prefer = None
+
+    @property
+    def service(self) -> ResearchOrchestrationService:
+        return self.coordinator.research_orchestration_service()
+
+    async def research(self, mode: Mode, asked: dict[str, Any]) -> ResearchResult | Response:
+        self.request.state.locale = asked["locale"]
+        return await self.answer(mode, self.service.execute, self.service.start, asked)
 
     async def answer(
         self,
@@ -160,13 +162,10 @@ class ResearchOrder(ResearchBody):
     response_model=ResearchResult,
     responses=RECEIPT | REFUSALS,
 )
-async def research(
-    request: Request, body: ResearchOrder, service: Service, order: Ordered, reader: Reader
-) -> ResearchResult | Response:
+async def research(body: ResearchOrder, order: Ordered, reader: Reader) -> ResearchResult | Response:
     """Ask the selected experts in parallel, let bull and bear argue over the findings, and have a judge rule."""
     asked = {"locale": reader, **body.model_dump(exclude_unset=True, exclude={"mode"})}
-    request.state.locale = asked["locale"]
-    return await order.answer(body.mode, service.execute, service.start, asked)
+    return await order.research(body.mode, asked)
 
 
 class ExpertOrder(Strict):
@@ -187,14 +186,13 @@ class ExpertOrder(Strict):
     responses=RECEIPT | REFUSALS,
 )
 async def ask_expert(
-    request: Request, expert: ExpertType, body: ExpertOrder, service: Service, order: Ordered, reader: Reader
+    expert: ExpertType, body: ExpertOrder, order: Ordered, reader: Reader
 ) -> ResearchResult | Response:
     """A session like any other, of this expert and without a debate: its view, its claims and its evidence."""
     asked = {"locale": reader, **body.model_dump(exclude_none=True, exclude={"mode", "options"})}
     asked |= {"experts": [expert], "skip_debate": True}
     asked |= {"options": {expert.value: body.options}} if body.options else {}
-    request.state.locale = asked["locale"]
-    return await order.answer(body.mode, service.execute, service.start, asked)
+    return await order.research(body.mode, asked)
 
 
 class RetryBody(Strict):
@@ -231,13 +229,10 @@ UNLESS_ENDED = {404: "there is no such session", 409: "the session is still runn
         }
     ),
 )
-async def retry(
-    one: OneSession, service: Service, order: Ordered, body: RetryBody = DEFAULTS
-) -> ResearchResult | Response:
+async def retry(one: OneSession, order: Ordered, body: RetryBody = DEFAULTS) -> ResearchResult | Response:
     """Opens a new session, as of the same moment, and answers with it; what had succeeded is reused."""
-    return await order.answer(
-        body.mode, service.retry, service.start_retry, one.about[0], skip_debate=body.skip_debate
-    )
+    now, later = order.service.retry, order.service.start_retry
+    return await order.answer(body.mode, now, later, one.about[0], skip_debate=body.skip_debate)
 
 
 @router.post(
