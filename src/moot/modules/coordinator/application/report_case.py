@@ -63,9 +63,8 @@ class Case:
     @property
     def prices(self) -> Sequence[Day]:
         """The last closes, if the technical analyst kept them."""
-        return [
-            tuple(day) for day in self.found.get(ExpertType.TECHNICAL_ANALYST, {}).get("price_series", [])
-        ]
+        found = self.found.get(ExpertType.TECHNICAL_ANALYST, {})
+        return [tuple(day) for day in found.get("price_series", [])]
 
     @property
     def price(self) -> Data | None:
@@ -120,9 +119,8 @@ class Case:
     def decisive(self) -> list[Claim]:
         """The strongest first."""
         ids = self.argument.decisive if self.argument else []
-        return sorted(
-            (self.claims[id_] for id_ in ids if id_ in self.claims), key=lambda c: -self.strength(c)
-        )
+        known = [self.claims[id_] for id_ in ids if id_ in self.claims]
+        return sorted(known, key=lambda claim: -self.strength(claim))
 
     @property
     def leading(self) -> list[Claim]:
