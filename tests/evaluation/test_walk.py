@@ -206,7 +206,7 @@ async def test_before_a_company_is_listed_nobody_has_a_view_and_everybody_says_w
     async with Moot(Settings(home=tmp_path, persistence=False), clock=FixedClock(NOW)) as desk:
         listed = (await desk.market_data.market_data().company(symbol, as_of=NOW)).list_date
         early = datetime(listed.year - 1, 6, 1, tzinfo=UTC)
-        said = await RubricPanel(*desk.coordinator.gateways()).deliberate(symbol, early)
+        said = await RubricPanel(desk.coordinator).deliberate(symbol, early)
     assert (said.views, said.claims, said.leans) == ({}, [], {})
     assert said.failures == dict.fromkeys(ExpertType, "SYMBOL_NOT_LISTED")
 
@@ -216,7 +216,7 @@ async def test_no_model_is_asked_even_where_there_is_one(tmp_path: Path, llm_ser
         home=tmp_path, persistence=False, llm_base_url=llm_server.url, llm_model="m", analyst="llm"
     )
     async with Moot(settings, clock=FixedClock(NOW)) as desk:
-        panel = RubricPanel(*desk.coordinator.gateways())
+        panel = RubricPanel(desk.coordinator)
         said = await panel.deliberate(Symbol.parse("900001.DEMO"), NOW - timedelta(days=30))
     assert set(said.views) == {*ExpertType, "judge"}
     assert llm_server.requests == []

@@ -14,4 +14,4 @@ class EvaluationContainer:
     def walk_service(self) -> WalkService:
         now = self._clock.now()
         prices = PastPrices(self._market.market_data(), self._market.upkeep(), now)
-        return WalkService(RubricPanel(*self._coordinator.gateways()), prices, now)
+        return WalkService(RubricPanel(self._coordinator), prices, now)

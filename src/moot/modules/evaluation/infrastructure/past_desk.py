@@ -5,9 +5,10 @@ of the past, as its data has them by now.
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime
 from math import fsum
-from typing import Any, Protocol
+from typing import Any
 
 from moot.modules.coordinator.application.results import summarise
+from moot.modules.coordinator.container import CoordinatorContainer
 from moot.modules.evaluation.domain.observation import ARGUED, UNARGUED, Deliberation, Said, View
 from moot.modules.market_data.application.market_data import MarketData
 from moot.modules.market_data.application.upkeep import MarketDataUpkeep
@@ -24,21 +25,9 @@ BARS = "bars"
 SIDES = {"BUY": 1.0, "HOLD": 0.0, "SELL": -1.0}
 
 
-class Experts(Protocol):
-    async def run_expert(self, expert_type: ExpertType, symbol: str) -> Found: ...
-
-
-class Debate(Protocol):
-    async def run_debate(self, symbol: str, expert_results: Found) -> Found: ...
-
-
-class Judge(Protocol):
-    async def run_verdict(self, symbol: str, debate_outcome: Found) -> Found: ...
-
-
 class RubricPanel:
-    def __init__(self, experts: Experts, debate: Debate, judge: Judge) -> None:
-        self._experts, self._debate, self._judge = experts, debate, judge
+    def __init__(self, coordinator: CoordinatorContainer) -> None:
+        self._experts, self._debate, self._judge = coordinator.gateways()
 
     async def deliberate(self, symbol: Symbol, as_of: datetime) -> Deliberation:
         with ExecutionContext(
