@@ -11,6 +11,7 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from graphlib import CycleError, TopologicalSorter
 from math import floor
 from pathlib import Path
 from typing import NamedTuple, get_args
@@ -252,20 +253,14 @@ Bearing = Mapping[str, tuple[Links, Links]]
 
 def sort_bearing(bearing: Bearing) -> list[str] | None:
     """Those that something bears on, each after what bears on it; None if they go round in a circle."""
-    order: list[str] = []
-    left = dict.fromkeys(bearing)
-    while left:
-        ready = [target for target in left if left.keys().isdisjoint(_sources(bearing[target]))]
-        if not ready:
-            return None
-        order += ready
-        for target in ready:
-            del left[target]
-    return order
-
-
-def _sources(bears: tuple[Links, Links]) -> list[str]:
-    return [source for links in bears for source, _ in links]
+    before = {
+        target: [source for source, _ in (*support, *attack) if source in bearing]
+        for target, (support, attack) in bearing.items()
+    }
+    try:
+        return list(TopologicalSorter(before).static_order())
+    except CycleError:
+        return None
 
 
 def come_to_rest(
