@@ -126,7 +126,7 @@ class TestByRule:
 
     async def test_a_row_that_was_changed_is_found_with_both_values(self, settings, database):
         async with a_desk(settings, NOW) as desk:
-            result = await desk.research(DEMO)
+            result = await desk.research(DEMO, FEW)
         row = NodeExecutionRow
         changed = {**result.verdict, "confidence": 0.125}
         changed["levels"] = {**result.verdict["levels"], "stop": 1}

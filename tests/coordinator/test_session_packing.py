@@ -140,10 +140,10 @@ async def test_nine_calls_take_little_room_and_none_of_it_is_lost(desk, llm_serv
 
 async def test_what_models_are_told_each_time_is_kept_once(desk):
     for locale in ("zh-CN", "zh-CN", "en-US"):
-        await desk.research("900001.DEMO", locale=locale)
+        await desk.research("900001.DEMO", ["technical_analyst", "financial_auditor"], locale=locale)
     await trail_of(desk).finish()
     instructions = await bare(desk, "system_message", "llm_call_logs")
-    assert (len(instructions), len(set(instructions))) == (27, 18)
+    assert (len(instructions), len(set(instructions))) == (18, 12)
 
 
 async def packed(desk: Moot) -> list[bytes]:
