@@ -113,11 +113,8 @@ class SessionHistory:
     async def sessions(self, wanted: SessionFilter) -> SessionPage:
         """The symbol may be a code in any spelling, or a name."""
         if wanted.symbol is not None:
-            symbol = (
-                await self._directory().symbol(wanted.symbol)
-                if self._directory
-                else Symbol.parse(wanted.symbol)
-            )
+            known = self._directory and self._directory()
+            symbol = await known.symbol(wanted.symbol) if known else Symbol.parse(wanted.symbol)
             wanted = wanted.model_copy(update={"symbol": symbol.text})
         return await self._repository.list_sessions(wanted)
 

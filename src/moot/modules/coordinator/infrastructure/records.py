@@ -4,7 +4,7 @@ import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, time
-from functools import cache
+from functools import cache, partial
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -134,10 +134,8 @@ class SessionPruning:
             await self._database.write(lambda db: db.execute(loose.values(dict(bodies.emptied))))
             return
         emptied = [{name: row[name] for name in bodies.kind.columns} | dict(bodies.emptied) for row in rows]
-        appending = (
-            self._trail.append(bodies.kind, row, session_id=owner, write="update") for row in emptied
-        )
-        await asyncio.gather(*appending)
+        append = partial(self._trail.append, bodies.kind, session_id=owner, write="update")
+        await asyncio.gather(*map(append, emptied))
 
     async def _some(self, bodies: Bodies, *conditions: ColumnElement[bool]) -> Sequence[RowMapping]:
         some = select(bodies.kind.rows).where(*conditions).limit(BATCH)
