@@ -101,7 +101,7 @@ class ContestService:
         asked = validate(ContestBody, {"moves": list(moves)})
         past = await self._repository.past_session(session_id, workspace)
         before = _require_argued(past)
-        debate: Mapping[str, Any] = before.debate_outcome or {}
+        debate = _debate_of(before)
         meant = list(_name_claims(asked.moves, debate["argument"]))
         moved = self._reweigh(debate, meant, past.session.locale)
         request = request_what_if(past, meant, moved).model_copy(update={"requested_by": requested_by})
@@ -120,9 +120,13 @@ class ContestService:
 
 def _require_argued(past: Past) -> ResearchResult:
     result = past_result(*past, (), "")
-    if not (result.debate_outcome or {}).get("argument"):
+    if not _debate_of(result).get("argument"):
         raise NothingToContest(past.session.id)
     return result
+
+
+def _debate_of(result: ResearchResult) -> Mapping[str, Any]:
+    return result.debate_outcome or {}
 
 
 def _name_claims(moves: Iterable[Move], argument: Argument) -> Iterator[Move]:
@@ -146,7 +150,7 @@ def _find_claim(text: str, ids: Sequence[str]) -> str:
 
 
 def _stand(result: ResearchResult) -> Standing:
-    debate: Mapping[str, Any] = result.debate_outcome or {}
+    debate = _debate_of(result)
     verdict: Mapping[str, Any] = result.verdict or {}
     return Standing(
         session_id=UUID(result.session_id),
@@ -158,7 +162,7 @@ def _stand(result: ResearchResult) -> Standing:
 
 
 def _compare(before: ResearchResult, result: ResearchResult, moves: list[Move]) -> ContestResult:
-    then, now = ((told.debate_outcome or {})["argument"] for told in (before, result))
+    then, now = _debate_of(before)["argument"], _debate_of(result)["argument"]
     claims = {claim["id"]: claim["says"] for claim in (*then["claims"], *now["claims"])}
     says = {id_: text.get(result.locale) or next(iter(text.values())) for id_, text in claims.items()}
     places = {*then["dimensions"], *now["dimensions"]}
