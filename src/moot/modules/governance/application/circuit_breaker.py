@@ -6,7 +6,6 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from functools import partial
 from logging import INFO, WARNING
 from operator import attrgetter
 from typing import Literal
@@ -21,7 +20,7 @@ from moot.shared.domain.guard import Dependency, LeftAlone, is_outage
 logger = structlog.get_logger(__name__)
 
 FAILURES = 5
-OPEN_SECONDS = 60.0
+OPEN_FOR = timedelta(seconds=60)
 
 
 class BreakerState(StrEnum):
@@ -59,17 +58,8 @@ class CircuitBreaker:
     A deadline belongs inside the call: what is cancelled from outside counts neither way.
     """
 
-    def __init__(
-        self,
-        name: str,
-        clock: Clock,
-        failures: int = FAILURES,
-        open_seconds: float = OPEN_SECONDS,
-        *,
-        workspace: str | None = None,
-    ) -> None:
+    def __init__(self, name: str, clock: Clock, *, workspace: str | None = None) -> None:
         self.name, self.workspace, self._clock = name, workspace, clock
-        self._failures, self._open_for = failures, timedelta(seconds=open_seconds)
         self._in_a_row, self._era = 0, 0
         self._opened_at: datetime | None = None
         self._is_probed = False
@@ -117,7 +107,7 @@ class CircuitBreaker:
         if era != self._era:  # it began before the breaker opened, and tells of that time
             return
         self._in_a_row = self._in_a_row + 1 if ending == "failed" else 0
-        opens = self._in_a_row >= self._failures  # so too when the one that tries it fails
+        opens = self._in_a_row >= FAILURES  # so too when the one that tries it fails
         if opens or (ending == "successful" and self._opened_at is not None):
             self._opened_at, self._era = self._clock.now() if opens else None, self._era + 1
             told = {"dependency": self.name, "workspace": self.workspace, "failures": self._in_a_row}
@@ -126,7 +116,7 @@ class CircuitBreaker:
     def _time_left(self) -> timedelta:
         if self._opened_at is None:
             return timedelta()
-        return self._opened_at + self._open_for - self._clock.now()
+        return self._opened_at + OPEN_FOR - self._clock.now()
 
 
 class Breakers:
@@ -135,14 +125,14 @@ class Breakers:
     Who asks for a workspace sees its own, and those of the desk.
     """
 
-    def __init__(self, clock: Clock, failures: int = FAILURES, open_seconds: float = OPEN_SECONDS) -> None:
-        self._new = partial(CircuitBreaker, clock=clock, failures=failures, open_seconds=open_seconds)
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
         self._all: dict[Dependency, CircuitBreaker] = {}
 
     def of(self, name: str, workspace: str | None = None) -> CircuitBreaker:
         called = Dependency(name, workspace)
         if called not in self._all:
-            self._all[called] = self._new(name, workspace=workspace)
+            self._all[called] = CircuitBreaker(name, self._clock, workspace=workspace)
         return self._all[called]
 
     def guard(self, called: Dependency) -> AbstractAsyncContextManager[None]:
