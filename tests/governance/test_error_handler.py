@@ -223,8 +223,8 @@ class TestFeedback:
     @pytest.mark.accepts("A3-48", "W36")
     def test_an_agent_is_told_what_failed_what_there_is_and_what_to_try(self) -> None:
         outputs = {"a": {"rows": 3}}
-        context = workflow(executed_nodes=["a"], node_outputs=outputs)
-        told = handler().create_feedback_message("b", TimeoutError("数据库连接超时"), context, "zh-CN")
+        context = workflow(executed_nodes=["a"], node_outputs=outputs, locale="zh-CN")
+        told = handler().create_feedback_message("b", TimeoutError("数据库连接超时"), context)
         assert told == {
             "type": "execution_error",
             "node_id": "b",
@@ -240,14 +240,14 @@ class TestFeedback:
         context.node_outputs["c"] = {}
         assert told["context"] == {"executed_nodes": ["a"], "current_outputs": {}}
 
-    def test_it_is_in_the_language_of_the_workflow_unless_another_is_asked_for(self) -> None:
+    def test_it_is_in_the_language_of_the_workflow(self) -> None:
         error = NodeTimeout("judge", 60)
         english = handler().create_feedback_message("b", error, workflow(locale="en-US"))
         assert (
             english["error"] == "Judge gave no answer within 60 s. To give it more time: MOOT_NODE_TIMEOUT."
         )
         assert english["suggestion"].startswith("Use cached data")
-        chinese = handler().create_feedback_message("b", error, workflow(locale="en-US"), "zh-CN")
+        chinese = handler().create_feedback_message("b", error, workflow(locale="zh-CN"))
         assert chinese["suggestion"].startswith("请考虑使用缓存数据")
 
     @pytest.mark.parametrize(

@@ -7,12 +7,14 @@ from unittest.mock import ANY
 
 import pytest
 
+from moot.modules.governance.application import execution_monitor
 from moot.modules.governance.application.error_handler import (
     ErrorHandler,
     ErrorHandlingAction,
     ErrorHandlingPolicy,
 )
 from moot.modules.governance.application.execution_monitor import (
+    MOST_KEPT,
     ErrorEntry,
     ExecutionContext,
     ExecutionMonitor,
@@ -186,8 +188,8 @@ class TestTheEnd:
     async def test_a_node_broken_off_by_the_end_has_yet_to_run(self, clock: HandClock) -> None:
         monitor = watching(clock)
         workflow = await started(monitor, "a")
-        await monitor.on_workflow_complete(W, "cancelled")
-        assert (workflow.status, places(workflow)) == ("cancelled", {"pending": ["a"]})
+        await monitor.on_workflow_complete(W)
+        assert (workflow.status, places(workflow)) == ("completed", {"pending": ["a"]})
 
     async def test_time_stops_at_the_end(self, clock: HandClock) -> None:
         monitor = watching(clock)
@@ -277,8 +279,11 @@ class TestProgress:
 
 class TestMemory:
     @pytest.mark.accepts("W36")
-    async def test_only_so_many_that_have_ended_are_kept(self, clock: HandClock) -> None:
-        monitor = watching(clock, keep=2)
+    async def test_only_so_many_that_have_ended_are_kept(
+        self, clock: HandClock, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(execution_monitor, "MOST_KEPT", 2)
+        monitor = watching(clock)
         await started(monitor, "a", workflow_id="running")
         for n in range(5):
             await started(monitor, "a", workflow_id=f"w-{n}")
@@ -309,12 +314,12 @@ class TestMemory:
 
     async def test_ten_thousand_workflows_leave_no_more_behind_than_are_kept(self) -> None:
         handler = ErrorHandler(ErrorHandlingPolicy())
-        monitor = ExecutionMonitor(handler, SystemClock(), keep=10)
+        monitor = ExecutionMonitor(handler, SystemClock())
         for n in range(10_000):
             await started(monitor, "a", workflow_id=f"w-{n}")
             await monitor.on_node_error(f"w-{n}", "a", TimeoutError())
             await monitor.on_workflow_complete(f"w-{n}")
-        assert len(monitor.get_all_workflows()) == 10
+        assert len(monitor.get_all_workflows()) == MOST_KEPT
         assert sum(handler.failures_of(f"w-{n}", "a") for n in range(10_000)) == 0
 
 

@@ -14,7 +14,6 @@ from moot.modules.governance.domain.workflow import (
     WorkflowExecution,
 )
 from moot.shared.domain.errors import AppError, ErrorKind, nature_of
-from moot.shared.domain.messages import Locale
 from moot.shared.infrastructure.redaction import error_text
 
 __all__ = ["ErrorHandler", "ErrorHandlingAction", "ErrorHandlingPolicy"]
@@ -75,22 +74,18 @@ class ErrorHandler:
         return {"node_id": node_id, "attempt": attempt, "delay_seconds": max(delay, _pause_asked_for(error))}
 
     def create_feedback_message(
-        self, node_id: str, error: Exception, context: WorkflowExecution, locale: Locale | None = None
+        self, node_id: str, error: Exception, context: WorkflowExecution
     ) -> dict[str, Any]:
-        """What an agent is told before it plans anew; `context` is what it may build on.
-
-        In the workflow's language unless another is asked for.
-        """
-        locale = locale or context.locale
+        """What an agent is told before it plans anew, in the workflow's language, and what it may build on."""
         return {
             "type": "execution_error",
             "node_id": node_id,
-            "error": error_text(error, locale),
+            "error": error_text(error, context.locale),
             "context": {
                 "executed_nodes": list(context.executed_nodes),
                 "current_outputs": dict(context.node_outputs),
             },
-            "suggestion": SAY(f"execution.suggestion.{nature_of(error).kind}").in_locale(locale),
+            "suggestion": SAY(f"execution.suggestion.{nature_of(error).kind}").in_locale(context.locale),
         }
 
     def _gravity(self, error: Exception) -> Gravity:

@@ -12,7 +12,6 @@ from moot.modules.governance.domain.workflow import (
     NodeState,
     WorkflowExecution,
     WorkflowJournal,
-    WorkflowStatus,
 )
 from moot.shared.domain.clock import Clock
 from moot.shared.infrastructure.execution_context import current_context
@@ -46,18 +45,12 @@ def current_workflow_id() -> str:
 
 
 class ExecutionMonitor:
-    """Memory is a cache of the journal: what has ended is dropped when `keep` others have ended later."""
+    """Memory is a cache of the journal: what has ended is dropped when `MOST_KEPT` others have ended later."""
 
     def __init__(
-        self,
-        error_handler: ErrorHandler,
-        clock: Clock,
-        *,
-        journal: WorkflowJournal | None = None,
-        keep: int = MOST_KEPT,
+        self, error_handler: ErrorHandler, clock: Clock, *, journal: WorkflowJournal | None = None
     ) -> None:
         self._handler, self._clock, self._journal = error_handler, clock, journal
-        self._keep = keep
         self._workflows: dict[str, WorkflowExecution] = {}
         self._ended: dict[str, None] = {}
 
@@ -114,16 +107,16 @@ class ExecutionMonitor:
             return Reaction(action, feedback=self._handler.create_feedback_message(node_id, error, workflow))
         return Reaction(action)
 
-    async def on_workflow_complete(self, workflow_id: str, status: WorkflowStatus | None = None) -> None:
-        """`status` is what the nodes come to, unless given. A node broken off before its end has yet to run."""
+    async def on_workflow_complete(self, workflow_id: str) -> None:
+        """Its status is what the nodes come to. A node broken off before its end has yet to run."""
         if workflow := self._under_way(workflow_id):
             for node_id in list(workflow.running_nodes):
                 workflow.place(node_id, "pending")
             self._measure(workflow)
-            workflow.status = status or workflow.outcome
+            workflow.status = workflow.outcome
             self._handler.forget(workflow_id)
             self._ended[workflow_id] = None
-            if len(self._ended) > self._keep:
+            if len(self._ended) > MOST_KEPT:
                 self._forget(next(iter(self._ended)))
 
     def facts(self) -> dict[str, Any]:
