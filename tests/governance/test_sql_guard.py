@@ -221,12 +221,6 @@ def test_a_harmful_statement_is_refused_with_a_reason_in_both_languages(sql: str
         assert problem.message.in_locale("en-US") != problem.message.in_locale("zh-CN")
 
 
-@pytest.mark.parametrize("dialect", ["postgres", "mysql", "sqlite", "tsql", "snowflake", "bigquery"])
-@pytest.mark.parametrize("sql", HARMFUL)
-def test_what_is_refused_for_one_database_is_refused_for_the_others(sql: str, dialect: str) -> None:
-    assert check_sql(sql, dialect=dialect)
-
-
 def test_only_tables_on_the_list_are_read() -> None:
     tables = {"bars", "Companies"}
     assert check_sql("SELECT close FROM BARS", tables) == ()

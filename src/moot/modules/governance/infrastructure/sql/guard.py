@@ -12,7 +12,6 @@ from sqlglot.optimizer.scope import Scope, traverse_scope, walk_in_scope
 
 from moot.modules.governance.domain.texts import SAY
 from moot.modules.governance.infrastructure.sql.statement import (
-    DIALECT,
     SNIPPET,
     SqlProblem,
     alias_columns,
@@ -102,19 +101,14 @@ CREDENTIALS = _words(
 """Columns that no research needs, whatever the table."""
 
 
-def check_sql(
-    sql: str, tables: Collection[str] | None = None, dialect: str = DIALECT
-) -> tuple[SqlProblem, ...]:
-    """What keeps `sql` from running; empty: nothing. `tables`: the only ones it may read.
-
-    `dialect` is the one of the database behind; what another would read differently is refused as well.
-    """
-    return _problems(sql, dialect, None if tables is None else frozenset(map(str.lower, tables)))
+def check_sql(sql: str, tables: Collection[str] | None = None) -> tuple[SqlProblem, ...]:
+    """What keeps `sql` from running; empty: nothing. `tables`: the only ones it may read."""
+    return _problems(sql, None if tables is None else frozenset(map(str.lower, tables)))
 
 
 @lru_cache(maxsize=4096)
-def _problems(sql: str, dialect: str, allowed: frozenset[str] | None) -> tuple[SqlProblem, ...]:
-    tree = parse(sql, dialect)
+def _problems(sql: str, allowed: frozenset[str] | None) -> tuple[SqlProblem, ...]:
+    tree = parse(sql)
     if isinstance(tree, SqlProblem):
         return (tree,)
     try:

@@ -40,12 +40,12 @@ class SqlProblem(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def parse(sql: str, dialect: str = DIALECT) -> exp.Query | SqlProblem:
+def parse(sql: str) -> exp.Query | SqlProblem:
     """The one query `sql` is. The tree is shared: copy it before changing it."""
     if odd := next(_find_oddities(sql), None):
         return odd
     try:
-        found = [statement for statement in sqlglot.parse(sql, dialect=dialect) if statement]
+        found = [statement for statement in sqlglot.parse(sql, dialect=DIALECT) if statement]
     except (SqlglotError, RecursionError) as e:
         return SqlProblem(_explain_failure(e), sql[:SNIPPET])
     if len(found) != 1 or not isinstance(tree := found[0], QUERIES):
