@@ -4,11 +4,26 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from moot.modules.governance.domain.conditions import Facts
+from moot.modules.governance.application.corrections import Corrections
+from moot.modules.governance.application.rule_files import RuleReader
+from moot.modules.governance.container import correct_sql
+from moot.modules.governance.domain.conditions import Facts, ToolProfile
 from moot.modules.governance.domain.decisions import DecisionRequest
-from moot.modules.governance.domain.rules import EnhancedRule
+from moot.modules.governance.domain.rules import ConditionEngine, EnhancedRule, NamedCondition
+from moot.modules.governance.infrastructure.cel.index import CelConditions
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
+ENGINE = CelConditions()
+CORRECTIONS = Corrections(lambda sql, corrector: correct_sql(sql, corrector, {}))
+
+
+def reader(
+    tools: Mapping[str, ToolProfile] | None = None,
+    conditions: Mapping[str, NamedCondition] | None = None,
+    engine: ConditionEngine = ENGINE,
+) -> RuleReader:
+    """Of rules that replace no others."""
+    return RuleReader(lambda: engine, tools or {}, conditions or {}, CORRECTIONS, list)
 
 
 def rule(condition: Any = "payload.tool == 'rm'", **changes: Any) -> EnhancedRule:

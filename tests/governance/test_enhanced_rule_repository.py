@@ -7,14 +7,11 @@ from typing import Any
 import pytest
 
 from moot.modules.governance.application.enhanced_rule_repository import EnhancedRuleRepository
-from moot.modules.governance.application.rule_files import RuleReader
 from moot.modules.governance.domain.conditions import ToolProfile
 from moot.modules.governance.domain.rules import EnhancedRule, RuleAction, RuleCategory, RuleIndex, RuleSource
 from moot.modules.governance.domain.rulesets import DuplicateRuleError, NoSuchRule, RuleRefused
 from moot.modules.governance.infrastructure.cel.index import CelConditions
-from tests.governance.factories import facts, rule
-
-ENGINE = CelConditions()
+from tests.governance.factories import ENGINE, facts, reader, rule
 
 
 class CountingEngine(CelConditions):
@@ -28,9 +25,8 @@ class CountingEngine(CelConditions):
 
 
 def repository(*rules: EnhancedRule, **given: Any) -> EnhancedRuleRepository:
-    engine = given.pop("engine", ENGINE)
-    reader = RuleReader(lambda: engine, given.pop("tools", {}))
-    return EnhancedRuleRepository(rules, reader=reader, **given)
+    known = reader(given.pop("tools", {}), engine=given.pop("engine", ENGINE))
+    return EnhancedRuleRepository(rules, reader=known, **given)
 
 
 def ids(rules: Sequence[EnhancedRule]) -> list[str]:

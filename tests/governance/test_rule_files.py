@@ -5,14 +5,11 @@ from textwrap import dedent, indent
 
 import pytest
 
-from moot.modules.governance.application.rule_files import RuleReader, write_rules
+from moot.modules.governance.application.rule_files import write_rules
 from moot.modules.governance.domain.conditions import Facts
 from moot.modules.governance.domain.rules import EnhancedRule, NamedCondition, RuleAction, RuleCategory
 from moot.modules.governance.domain.rulesets import Complaint, Registered, RuleRefused
-from moot.modules.governance.infrastructure.cel.index import CelConditions
-from tests.governance.factories import rule
-
-ENGINE = CelConditions()
+from tests.governance.factories import reader, rule
 
 RULE = """\
 id: no.rm
@@ -33,7 +30,7 @@ def remove_is_called(facts: Facts) -> bool:
 
 
 CONDITIONS: Mapping[str, NamedCondition] = {"removes@1": remove_is_called}
-READER = RuleReader(lambda: ENGINE, conditions=CONDITIONS)
+READER = reader(conditions=CONDITIONS)
 
 
 def file_of(*rules: str) -> str:
@@ -267,7 +264,7 @@ class TestWriting:
                     "suggestion": {"zh-CN": "请勿删除：“rm”。", "en-US": "Don't."},
                     "since": "2026-01-01",
                 },
-                corrector={"kind": "drop", "fields": ["path"]},
+                corrector={"kind": "set", "path": "payload.tool", "value": "ls"},
                 mode="shadow",
                 version=3,
             ),
@@ -300,6 +297,6 @@ class TestWriting:
 def test_what_the_context_of_an_example_vouches_for_is_not_tainted() -> None:
     tainted = RULE.replace("payload.tool == 'rm'", "payload.tool == 'rm' && tainted('path')")
     asked = tainted.replace("{tool: rm}}", "{tool: rm, args: {path: notes}}, context: {goal: remove notes}}")
-    assert RuleReader(lambda: ENGINE).read(file_of(tainted))[0].enabled
+    assert reader().read(file_of(tainted))[0].enabled
     with pytest.raises(RuleRefused):
-        RuleReader(lambda: ENGINE).read(file_of(asked))
+        reader().read(file_of(asked))

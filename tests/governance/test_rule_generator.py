@@ -9,7 +9,7 @@ import pytest
 from moot.modules.governance.application.corrections import Corrections, patch
 from moot.modules.governance.application.decision_validator import DecisionValidator
 from moot.modules.governance.application.facts import FactFinder
-from moot.modules.governance.application.rule_files import RuleReader, write_rules
+from moot.modules.governance.application.rule_files import write_rules
 from moot.modules.governance.application.rule_generator import RuleGenerator, accept, period_in
 from moot.modules.governance.container import correct_sql
 from moot.modules.governance.domain.conditions import ToolProfile
@@ -22,14 +22,13 @@ from moot.modules.governance.domain.rules import (
     RuleIndex,
     RuleSource,
 )
-from moot.modules.governance.infrastructure.cel.index import CelConditions
 from moot.shared.domain.errors import InvalidInput
 from tests.fakes.clock import FixedClock
+from tests.governance.factories import CORRECTIONS, ENGINE, reader
 
 NOW = datetime(2026, 3, 18, 12, tzinfo=UTC)
 TODAY = NOW.date()
-ENGINE = CelConditions()
-READER = RuleReader(lambda: ENGINE)
+READER = reader()
 
 START = "我有一份包含客户信息的Excel"
 GOAL = "生成销售分析报表"
@@ -70,7 +69,7 @@ def corrected(rules: Sequence[EnhancedRule], args: dict[str, Any], tool: str = "
     payload = {"tool": tool, "args": args}
     for each in fired(rules, args, tool):
         assert each.rule.corrector is not None
-        payload = patch(payload, Corrections().changes(each.rule.corrector, payload, each.rule.id))
+        payload = patch(payload, CORRECTIONS.changes(each.rule.corrector, payload, each.rule.id))
     result: dict[str, Any] = payload["args"]
     return result
 
@@ -151,8 +150,8 @@ def test_tool_rules_also_fit_a_tool_whose_arguments_are_typed(generator):
     schema = {"timeout": {"type": "integer"}, "method": {"type": "string"}, "url": {"type": "string"}}
     profile = ToolProfile(name="http", parameters={"type": "object", "properties": schema})
     for rule in generator.generate_tool_rules(["http"], {"http": HTTP}):
-        assert RuleReader(lambda: ENGINE, {"http": profile}).complaints(rule) == [], rule.condition
-        assert RuleReader(lambda: ENGINE, {"http": profile}).try_examples(rule) == [], rule.condition
+        assert reader({"http": profile}).complaints(rule) == [], rule.condition
+        assert reader({"http": profile}).try_examples(rule) == [], rule.condition
 
 
 def test_what_comes_from_a_user_is_in_shadow_until_it_is_accepted(generator):
@@ -315,7 +314,8 @@ def test_one_statement_that_breaks_several_rules_is_rewritten_once_for_all(gener
     validator = DecisionValidator(
         FixedRules(Active(index, "digest")),
         FactFinder({}),
-        corrections=Corrections(lambda sql, corrector: correct_sql(sql, corrector, columns)),
+        Corrections(lambda sql, corrector: correct_sql(sql, corrector, columns)),
+        FixedClock(NOW),
     )
 
     def decided(sql: str) -> tuple[str, Any]:

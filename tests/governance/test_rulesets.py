@@ -9,7 +9,6 @@ from sqlalchemy import update
 
 from moot.modules.governance.application.decision_validator import DecisionValidator
 from moot.modules.governance.application.facts import FactFinder
-from moot.modules.governance.application.rule_files import RuleReader
 from moot.modules.governance.application.rulesets import Active, RulesetService
 from moot.modules.governance.domain.decisions import ValidationResult
 from moot.modules.governance.domain.rules import EnhancedRule, NamedCondition
@@ -24,15 +23,14 @@ from moot.modules.governance.domain.rulesets import (
     RulesMovedOn,
     digest_of,
 )
-from moot.modules.governance.infrastructure.cel.index import CelConditions
 from moot.modules.governance.infrastructure.persistence.ruleset_store import SqlRulesetStore
 from moot.modules.governance.infrastructure.persistence.tables import RulesetRow
+from moot.shared.domain.clock import SystemClock
 from moot.shared.domain.errors import Conflict, Unavailable
 from moot.shared.infrastructure.database import Database
 from tests.fakes.clock import HandClock
-from tests.governance.factories import NOON, request, rule
+from tests.governance.factories import CORRECTIONS, NOON, reader, request, rule
 
-ENGINE = CelConditions()
 BOTH = (
     {"violates": True, "payload": {"tool": "rm", "args": {}}},
     {"violates": False, "payload": {"tool": "ls", "args": {}}},
@@ -59,7 +57,7 @@ class Desk:
         conditions: dict[str, NamedCondition] = given.pop("conditions", {"removes@1": removes})
         self.service = RulesetService(
             self.store,
-            RuleReader(lambda: ENGINE, conditions=conditions),
+            reader(conditions=conditions),
             clock=self.clock,
             shipped=lambda: given.get("shipped", SHIPPED_RULES),
         )
@@ -354,7 +352,7 @@ async def test_no_decision_mixes_two_rulesets_however_often_they_are_swapped(dat
         while not swapped.is_set():
             active = await deciding.active()
             await asyncio.sleep(0)
-            validator = DecisionValidator(SimpleNamespace(active=active), FACTS)
+            validator = DecisionValidator(SimpleNamespace(active=active), FACTS, CORRECTIONS, SystemClock())
             results.append(await asyncio.to_thread(validator.validate, request({"tool": "rm", "args": {}})))
         return results
 

@@ -129,7 +129,7 @@ class RuleBook(RuleReader):
         return EnhancedRuleRepository(rules, reader=self, defaults=self.read_shipped("presets"))
 
     def validator(self, repository: Rules, *, clock: Clock | None = None) -> DecisionValidator:
-        return DecisionValidator(repository, self.facts, corrections=self.corrections, clock=clock)
+        return DecisionValidator(repository, self.facts, self.corrections, clock or SystemClock())
 
 
 class GovernanceContainer:

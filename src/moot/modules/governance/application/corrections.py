@@ -14,9 +14,7 @@ SqlRewriting = Callable[[str, RewriteSql], str | None]
 
 
 class Corrections:
-    """Without a way to rewrite SQL, what would need it cannot be corrected."""
-
-    def __init__(self, rewrite_sql: SqlRewriting | None = None) -> None:
+    def __init__(self, rewrite_sql: SqlRewriting) -> None:
         self._rewrite_sql = rewrite_sql
 
     def changes(self, corrector: Corrector, payload: Mapping[str, Any], rule: str) -> tuple[Change, ...]:
@@ -32,7 +30,7 @@ class Corrections:
                 new = {place: _clamp(corrector, there)}
             case SetValue(value=value):
                 new = {place: value}
-            case RewriteSql() if isinstance(there, str) and self._rewrite_sql is not None:
+            case RewriteSql() if isinstance(there, str):
                 better = self._rewrite_sql(there, corrector)
                 new = {} if better is None else {place: better}
         return tuple(change for at, value in new.items() for change in _set(payload, at, value, rule))

@@ -21,7 +21,7 @@ from moot.modules.governance.domain.decisions import (
 from moot.modules.governance.domain.rules import EnhancedRule, Fired, RuleAction
 from moot.modules.governance.domain.rulesets import Active
 from moot.modules.governance.domain.texts import SAY
-from moot.shared.domain.clock import Clock, SystemClock
+from moot.shared.domain.clock import Clock
 from moot.shared.domain.messages import Locale, Message, locale_of
 from moot.shared.infrastructure.redaction import REDACT
 
@@ -66,14 +66,11 @@ class DecisionValidator:
         self,
         rule_repository: Rules,
         facts: FactFinder,
-        *,
-        corrections: Corrections | None = None,
-        clock: Clock | None = None,
+        corrections: Corrections,
+        clock: Clock,
     ) -> None:
         self.rule_repository = rule_repository
-        self._facts = facts
-        self._corrections = corrections or Corrections()
-        self._clock = clock or SystemClock()
+        self._facts, self._corrections, self._clock = facts, corrections, clock
 
     def validate(self, request: DecisionRequest, *, waived: bool = False) -> ValidationResult:
         """`waived`: a person has approved it, so that nobody has to be asked once more."""

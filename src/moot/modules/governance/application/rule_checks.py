@@ -2,11 +2,10 @@
 examples that come out otherwise.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import chain
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from moot.modules.governance.application.corrections import Corrections, patch
@@ -55,16 +54,16 @@ class RuleChecker:
     """What rules may name, and whether they are sound. `conditions` are those in code, by name and version.
 
     `engine` is called when there is something for it to do. `replaceable` are the rules in whose place another may
-    stand. Without `corrections`, no corrector is tried.
+    stand.
     """
 
     def __init__(
         self,
         engine: Callable[[], ConditionEngine],
-        tools: Mapping[str, ToolProfile] = MappingProxyType({}),
-        conditions: Mapping[str, NamedCondition] = MappingProxyType({}),
-        corrections: Corrections | None = None,
-        replaceable: Callable[[], Collection[str]] | None = None,
+        tools: Mapping[str, ToolProfile],
+        conditions: Mapping[str, NamedCondition],
+        corrections: Corrections,
+        replaceable: Callable[[], Sequence[str]],
     ) -> None:
         self.engine, self.tools, self.conditions = engine, tools, conditions
         self.corrections, self.replaceable = corrections, replaceable
@@ -123,7 +122,7 @@ class RuleChecker:
         if rule.corrector and (passive or rule.requires_human):
             said = f"action {rule.action}" if passive else "requires_human"
             yield Complaint(SAY("correctors.never_used", why=said), field="corrector")
-        elif rule.corrector and self.corrections and not self._mends(rule, rule.corrector, self.corrections):
+        elif rule.corrector and not self._mends(rule, rule.corrector):
             yield Complaint(SAY("correctors.mends_nothing"), field="corrector")
 
     def _idle_metadata(self, rule: EnhancedRule) -> Iterator[Complaint]:
@@ -132,14 +131,14 @@ class RuleChecker:
             if unknown.nearest:  # what people note beside is theirs
                 yield unknown
         replaced = rule.metadata.get("replaces")
-        if replaced is None or self.replaceable is None:
+        if replaced is None:
             return
         if rule.tightens:
             yield Complaint(SAY("rules.replaces_nothing", source=rule.source), field="metadata.replaces")
-        elif replaced not in (known := list(self.replaceable())) or replaced == rule.id:
+        elif replaced not in (known := self.replaceable()) or replaced == rule.id:
             yield name_unknown("rules.unknown_replaced", str(replaced), known, "metadata.replaces")
 
-    def _mends(self, rule: EnhancedRule, corrector: Corrector, corrections: Corrections) -> bool:
+    def _mends(self, rule: EnhancedRule, corrector: Corrector) -> bool:
         """Whether it does what it is for on one of the rule's own examples, if there are any to try it on.
 
         A statement that cannot be rewritten proves nothing: another may.
@@ -147,7 +146,7 @@ class RuleChecker:
         index = self.index([rule.model_copy(update={"enabled": True})])
         broken = [_request(rule, example) for example in rule.examples if example.violates]
         for request in filter(None, broken):
-            changes = corrections.changes(corrector, request.payload, rule.id)
+            changes = self.corrections.changes(corrector, request.payload, rule.id)
             mended = self.facts.facts(request, patch(request.payload, changes))
             if not (index.find_broken(mended) if changes else corrector.kind != "sql"):
                 return True
