@@ -6,22 +6,15 @@ import pytest
 
 from moot.modules.governance.domain.conditions import Finding, ToolProfile
 from moot.modules.governance.domain.texts import SAY
-from moot.modules.governance.infrastructure.sql.condition import sql_condition
+from moot.modules.governance.infrastructure.sql.condition import sql_guard
 from tests.governance.factories import facts
 
 DATABASE = ToolProfile(name="database", sql="sql")
 TABLES = {"database": {"bars": ["symbol", "close"]}}
-CONDITION = sql_condition(TABLES)
 
 
 def found(tool: str = "database", profile: ToolProfile | None = None, **args: Any) -> Finding | None:
-    finding = CONDITION(facts({"tool": tool, "args": args}, profile=profile))
-    assert finding is None or isinstance(finding, Finding)
-    return finding
-
-
-def test_it_is_called_sql_guard() -> None:
-    assert CONDITION.__name__ == "sql_guard"
+    return sql_guard(facts({"tool": tool, "args": args}, profile=profile), TABLES)
 
 
 def test_a_harmless_statement_breaks_nothing() -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -63,15 +63,10 @@ def load_cel() -> ConditionEngine:
     return CelConditions()
 
 
-def guard_sql(tables: Mapping[str, Columns] | None) -> NamedCondition:
-    """The condition of that name; `tables` are those a tool may read, by the name of the tool."""
+def guard_sql(facts: Facts, tables: Mapping[str, Columns]) -> Finding | None:
+    from moot.modules.governance.infrastructure.sql.condition import sql_guard
 
-    def condition(facts: Facts) -> bool | Finding | None:
-        from moot.modules.governance.infrastructure.sql.condition import sql_condition
-
-        return sql_condition(tables)(facts)
-
-    return condition
+    return sql_guard(facts, tables)
 
 
 def correct_sql(sql: str, corrector: RewriteSql, columns: Columns) -> str | None:
@@ -94,12 +89,13 @@ class RuleBook(RuleReader):
         tables: Mapping[str, Columns] | None = None,
     ) -> None:
         profiles = {name: ToolProfile.model_validate(tool) for name, tool in (tools or {}).items()}
+        tables = tables or {}
         conditions: dict[str, NamedCondition] = {
             "payload_schema@1": payload_schema,
-            "sql_guard@1": guard_sql(tables),
+            "sql_guard@1": partial(guard_sql, tables=tables),
             "unproven_argument@1": unproven_argument(profiles),
         }
-        known = {name: columns for each in (tables or {}).values() for name, columns in each.items()}
+        known = {name: columns for each in tables.values() for name, columns in each.items()}
         corrections = Corrections(lambda sql, corrector: correct_sql(sql, corrector, known))
         super().__init__(load_cel, profiles, conditions, corrections, self._replaceable)
         self._files: dict[str, list[EnhancedRule]] = {}

@@ -9,7 +9,6 @@ from moot.modules.governance.application.corrections import write_pointer
 from moot.modules.governance.application.lexicon import name_words, singular
 from moot.modules.governance.application.tool_knowledge import Leaf, leaves
 from moot.modules.governance.domain.conditions import Facts, Finding
-from moot.modules.governance.domain.rules import NamedCondition
 from moot.modules.governance.domain.texts import SAY, join
 from moot.modules.governance.infrastructure.sql.guard import check_sql
 from moot.modules.governance.infrastructure.sql.rewriting import rewrite
@@ -32,24 +31,20 @@ SQL = tuple(re.compile(rf"\s*(?:\(\s*)*(?:{each})", re.IGNORECASE | re.DOTALL) f
 """How statements begin, told from words that begin a search or a sentence."""
 
 
-def sql_condition(tables: Mapping[str, Columns] | None) -> NamedCondition:
+def sql_guard(facts: Facts, tables: Mapping[str, Columns]) -> Finding | None:
     """Holds for a tool call with a statement that the guard refuses.
 
     `tables`: the tables a tool may read, with their columns, by the name of the tool; with them `*` can be spelt out.
     """
-
-    def sql_guard(facts: Facts) -> Finding | None:
-        known = (tables or {}).get(facts.tool or "")
-        for leaf in _statements(facts):
-            sql = leaf.value
-            if not isinstance(sql, str):
-                return Finding(f"payload.args.{leaf.path}", error=SAY("sql.no_text", name=leaf.path))
-            if problems := check_sql(sql, known):
-                better = rewrite(sql, columns=known) if known and not leaf.in_text else None
-                return _finding(leaf, problems, None if better and check_sql(better, known) else better)
-        return None
-
-    return sql_guard
+    known = tables.get(facts.tool or "")
+    for leaf in _statements(facts):
+        sql = leaf.value
+        if not isinstance(sql, str):
+            return Finding(f"payload.args.{leaf.path}", error=SAY("sql.no_text", name=leaf.path))
+        if problems := check_sql(sql, known):
+            better = rewrite(sql, columns=known) if known and not leaf.in_text else None
+            return _finding(leaf, problems, None if better and check_sql(better, known) else better)
+    return None
 
 
 def _statements(facts: Facts) -> Iterator[Leaf]:
