@@ -25,7 +25,7 @@ from moot.modules.governance.domain.rules import (
     RuleAction,
     RuleIndex,
     SetValue,
-    arguments_of,
+    payload_of,
 )
 from moot.modules.governance.domain.rulesets import Complaint
 from moot.modules.governance.domain.texts import SAY
@@ -197,11 +197,7 @@ def find_flaws(rule: EnhancedRule, tools: Mapping[str, ToolProfile]) -> list[Com
 
 
 def _shape(name: str, rule: EnhancedRule, tools: Mapping[str, ToolProfile]) -> Shape:
-    known, arguments = DECISION_TYPES[name], arguments_of(rule, tools)
-    fields = dict(known.payload)
-    if arguments is not None:
-        del fields["args"]
-        fields |= {f"{ARGUMENTS}{argument}": kind for argument, kind in arguments.items()}
+    known, fields = DECISION_TYPES[name], payload_of(name, rule, tools)
     free = {field for field in fields if field.startswith(ARGUMENTS)}
     return Shape(name, fields, known.optional | free, known.fixed)
 

@@ -149,8 +149,7 @@ class RulesetService:
 
     async def before(self, workspace: str) -> Ruleset:
         """What a rollback would put in force."""
-        done = await self._store.before(workspace)
-        return await (self.get(done.number, workspace) if done else self._store_shipped(workspace))
+        return await self._get_activated(await self._store.before(workspace), workspace)
 
     async def compare(self, coming: Iterable[RuleData], workspace: str) -> RuleChanges:
         """What would go and what would come if these were put in force."""
@@ -167,6 +166,11 @@ class RulesetService:
         if found is None and number != SHIPPED:
             raise NoSuchRuleset(number)
         return found or await self._store_shipped(workspace)
+
+    async def _get_activated(self, activation: Activation | None, workspace: str) -> Ruleset:
+        return await (
+            self.get(activation.number, workspace) if activation else self._store_shipped(workspace)
+        )
 
     def rules_of(self, ruleset: Ruleset) -> Sequence[EnhancedRule]:
         """`RuleRefused` when they are not what was stored, or this version of Moot cannot use them any more."""
@@ -215,9 +219,7 @@ class RulesetService:
         sequence = activation.sequence if activation else 0
         if known is not None and known.sequence == sequence:
             return _Known(now, sequence, known.active)
-        stored = await (
-            self.get(activation.number, workspace) if activation else self._store_shipped(workspace)
-        )
+        stored = await self._get_activated(activation, workspace)
         try:
             return _Known(now, sequence, await self._make_ready(stored))
         except RuleRefused as e:

@@ -233,14 +233,22 @@ def fields_for(rule: EnhancedRule, tools: Mapping[str, ToolProfile]) -> Declared
     """The fields that mean the same in every decision the rule is for."""
     if not rule.for_types:
         return {"payload": "map", **_prefix("context", CONTEXT)}
-    kinds = [DECISION_TYPES[name] for name in rule.for_types]
-    fields = _intersect(
-        [_prefix("payload", kind.payload) | _prefix("context", kind.context) for kind in kinds]
+    return _intersect(
+        [
+            _prefix("payload", payload_of(name, rule, tools))
+            | _prefix("context", DECISION_TYPES[name].context)
+            for name in rule.for_types
+        ]
     )
+
+
+def payload_of(decision_type: str, rule: EnhancedRule, tools: Mapping[str, ToolProfile]) -> Declared:
+    """The fields of the payload as the rule sees it: with the arguments of its tools, where they are known."""
+    fields = dict(DECISION_TYPES[decision_type].payload)
     arguments = arguments_of(rule, tools)
     if arguments is not None:
-        del fields["payload.args"]
-        fields |= _prefix("payload.args", arguments)
+        del fields["args"]
+        fields |= _prefix("args", arguments)
     return fields
 
 
