@@ -340,12 +340,12 @@ def test_the_addresses_of_one_network_count_as_one_and_only_so_many_are_remember
     assert network_of("2001:db8::1") == network_of("2001:db8::ffff:1")
     assert network_of("2001:db8:0:1::1") != network_of("2001:db8::1")
     kept = attempts.of("203.0.113.9", 0.0)
-    for number in range(REMEMBERED - 1):
-        attempts.of(f"host {number}", 0.0)
+    first, second, *_ = [attempts.of(f"host {number}", 0.0) for number in range(REMEMBERED - 1)]
     assert attempts.of("203.0.113.9", 0.0) is kept
     attempts.of("one more", 0.0)
-    assert len(attempts) == REMEMBERED
     assert attempts.of("203.0.113.9", 0.0) is kept, "heard of lately"
+    assert attempts.of("host 1", 0.0) is second, "no more than one had to make room"
+    assert attempts.of("host 0", 0.0) is not first
 
 
 async def test_keys_count_until_all_are_revoked(service):

@@ -143,9 +143,6 @@ class Buckets:
         self._per_minute = per_minute
         self._buckets: OrderedDict[str, Bucket] = OrderedDict()
 
-    def __len__(self) -> int:
-        return len(self._buckets)
-
     def of(self, name: str, now: float) -> Bucket:
         bucket = self._buckets.setdefault(name, Bucket(self._per_minute, now, self._per_minute))
         self._buckets.move_to_end(name)
