@@ -6,7 +6,6 @@ import logging
 import math
 import re
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 
 from pydantic import BaseModel, Field, ValidationError
@@ -17,11 +16,7 @@ from moot.modules.governance.domain.texts import SAY
 from moot.modules.llm_platform.application.answer_schema import strict_schema
 from moot.modules.llm_platform.application.llm_service import ChatMessage, LLMService, ResponseSchema
 from moot.shared.domain.errors import InvalidInput, UpstreamFailed
-from moot.shared.infrastructure.execution_context import (
-    DEFAULT_WORKSPACE,
-    ExecutionContext,
-    current_execution_ctx,
-)
+from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE, current_context
 
 Embed = Callable[[list[str]], Sequence[Sequence[float]]]
 """Each text's vector."""
@@ -112,10 +107,8 @@ class ModelOpinion:
 
     async def score(self, goal: str, action: str, workspace: str = DEFAULT_WORKSPACE) -> float:
         shown = json.dumps({"goal": goal[:LONGEST], "action": action[:LONGEST]}, ensure_ascii=False)
-        context = current_execution_ctx.get()
-        mine = context is not None and context.workspace == workspace
-        under_way = nullcontext() if mine else ExecutionContext(workspace=workspace).active()
-        with under_way:  # of the session, too, where there is one
+        of_the_session_too = current_context().model_copy(update={"workspace": workspace})
+        with of_the_session_too.active():
             reply = await self._llm.chat(
                 [ChatMessage(role="system", content=SYSTEM), ChatMessage(role="user", content=shown)],
                 response_schema=SCHEMA,
