@@ -149,7 +149,7 @@ class AccessService:
             self._known.discard(digest)
             raise Unauthenticated(SAY("key_refused"))
         if attempts is not None:
-            attempts.give_back()
+            attempts.tokens += 1
             self._known.add(digest)
             REDACT.learn(presented)
         return key

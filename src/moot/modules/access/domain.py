@@ -132,9 +132,6 @@ class Bucket:
             self.tokens -= 1
         return wait
 
-    def give_back(self) -> None:
-        self.tokens += 1
-
 
 class Buckets:
     """One for each key, or each address that came without a key that is known; those heard last are kept."""
