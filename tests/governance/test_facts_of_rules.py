@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+from moot.modules.governance.application.facts import facts_of
 from moot.modules.governance.domain.rules import EnhancedRule
 from tests.fakes.llm_server import LLMServer, Say
 from tests.fakes.search_server import local_web
@@ -44,7 +45,7 @@ async def facts_at_every_place(home: Any, server: LLMServer) -> tuple[list[Enhan
             await decide_on_everything(desk, server)
             book = desk.desk.governance.book
             made = [
-                (each.decision_type, book.facts.facts(each.request, each.payload).values)
+                (each.decision_type, facts_of(each.request, each.payload, book.tools).values)
                 for each in await desk.decisions()
             ]
             return book.read_shipped(), made

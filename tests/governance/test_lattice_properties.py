@@ -10,6 +10,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any, NamedTuple
 
+from moot.modules.governance.application.facts import facts_of
 from moot.modules.governance.container import RuleBook
 from moot.modules.governance.domain.conditions import Facts
 from moot.modules.governance.domain.decisions import DecisionRequest, ValidationResult, ValidationStatus
@@ -133,7 +134,7 @@ def as_request(facts: Facts) -> DecisionRequest:
 
 def plainly(rules: list[EnhancedRule], asked: DecisionRequest) -> ValidationStatus:
     """The verdict, where no rule has a corrector: the worst that any broken rule asks for."""
-    facts = BOOK.facts.facts(asked, asked.payload)
+    facts = facts_of(asked, asked.payload, BOOK.tools)
     by_id = {rule.id: rule for rule in rules}
     broken = [by_id[rule_id] for rule_id, _ in reference.fired(rules, facts, TOOLS)]
     binding = [rule for rule in broken if rule.mode == "enforce" and rule.action != "log_warning"]

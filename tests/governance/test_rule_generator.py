@@ -8,7 +8,7 @@ import pytest
 
 from moot.modules.governance.application.corrections import Corrections, patch
 from moot.modules.governance.application.decision_validator import DecisionValidator
-from moot.modules.governance.application.facts import FactFinder
+from moot.modules.governance.application.facts import facts_of
 from moot.modules.governance.application.rule_files import write_rules
 from moot.modules.governance.application.rule_generator import RuleGenerator, accept, period_in
 from moot.modules.governance.container import correct_sql
@@ -52,7 +52,7 @@ def fired(
 ) -> list[Fired]:
     index = ENGINE.index(rules, tools or {})
     request = DecisionRequest("d-1", "tool_call", {"tool": tool, "args": args or {}}, context, "agent", NOW)
-    return index.find_broken(FactFinder({}).facts(request, request.payload))
+    return index.find_broken(facts_of(request, request.payload, {}))
 
 
 def broken(
@@ -313,7 +313,7 @@ def test_one_statement_that_breaks_several_rules_is_rewritten_once_for_all(gener
     columns = {"orders": ["day", "amount", "customer_name"]}
     validator = DecisionValidator(
         FixedRules(Active(index, "digest")),
-        FactFinder({}),
+        {},
         Corrections(lambda sql, corrector: correct_sql(sql, corrector, columns)),
         FixedClock(NOW),
     )

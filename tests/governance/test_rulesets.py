@@ -8,7 +8,6 @@ import pytest
 from sqlalchemy import update
 
 from moot.modules.governance.application.decision_validator import DecisionValidator
-from moot.modules.governance.application.facts import FactFinder
 from moot.modules.governance.application.rulesets import Active, RulesetService
 from moot.modules.governance.domain.decisions import ValidationResult
 from moot.modules.governance.domain.rules import EnhancedRule, NamedCondition
@@ -352,7 +351,7 @@ async def test_no_decision_mixes_two_rulesets_however_often_they_are_swapped(dat
         while not swapped.is_set():
             active = await deciding.active()
             await asyncio.sleep(0)
-            validator = DecisionValidator(SimpleNamespace(active=active), FACTS, CORRECTIONS, SystemClock())
+            validator = DecisionValidator(SimpleNamespace(active=active), {}, CORRECTIONS, SystemClock())
             results.append(await asyncio.to_thread(validator.validate, request({"tool": "rm", "args": {}})))
         return results
 
@@ -360,9 +359,6 @@ async def test_no_decision_mixes_two_rulesets_however_often_they_are_swapped(dat
     results = [result for some in decided for result in some]
     assert {result.ruleset for result in results} == set(expected)
     assert all({v.rule_id for v in result.violations} == expected[result.ruleset] for result in results)
-
-
-FACTS = FactFinder({})
 
 
 async def alter(database: Database, number: int, rules: Any) -> None:

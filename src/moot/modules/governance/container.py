@@ -125,7 +125,7 @@ class RuleBook(RuleReader):
         return EnhancedRuleRepository(rules, reader=self, defaults=self.read_shipped("presets"))
 
     def validator(self, repository: Rules, *, clock: Clock | None = None) -> DecisionValidator:
-        return DecisionValidator(repository, self.facts, self.corrections, clock or SystemClock())
+        return DecisionValidator(repository, self.tools, self.corrections, clock or SystemClock())
 
 
 class GovernanceContainer:

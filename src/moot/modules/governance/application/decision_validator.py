@@ -10,7 +10,8 @@ from itertools import combinations
 from typing import Any, Protocol
 
 from moot.modules.governance.application.corrections import Corrections, operations, patch
-from moot.modules.governance.application.facts import FactFinder
+from moot.modules.governance.application.facts import facts_of
+from moot.modules.governance.domain.conditions import ToolProfile
 from moot.modules.governance.domain.decisions import (
     Change,
     DecisionRequest,
@@ -65,12 +66,12 @@ class DecisionValidator:
     def __init__(
         self,
         rule_repository: Rules,
-        facts: FactFinder,
+        tools: Mapping[str, ToolProfile],
         corrections: Corrections,
         clock: Clock,
     ) -> None:
         self.rule_repository = rule_repository
-        self._facts, self._corrections, self._clock = facts, corrections, clock
+        self._tools, self._corrections, self._clock = tools, corrections, clock
 
     def validate(self, request: DecisionRequest, *, waived: bool = False) -> ValidationResult:
         """`waived`: a person has approved it, so that nobody has to be asked once more."""
@@ -80,7 +81,7 @@ class DecisionValidator:
         self, active: Active, request: DecisionRequest, *, waived: bool = False
     ) -> ValidationResult:
         """By these rules, whichever are in force."""
-        facts = self._facts.facts(request, request.payload)
+        facts = facts_of(request, request.payload, self._tools)
         broken, now, digest = active.index.find_broken(facts), self._clock.now(), active.digest
         unheard_of = (
             (SAY("decisions.tool_unknown").in_locale(reader_of(request)),) if facts.is_unheard_of else ()
@@ -88,7 +89,7 @@ class DecisionValidator:
         if not broken:
             return ValidationResult(APPROVED, request, None, (), (), now, ruleset=digest, notes=unheard_of)
         trial = Trial(
-            lambda payload: active.index.find_broken(self._facts.facts(request, payload)),
+            lambda payload: active.index.find_broken(facts_of(request, payload, self._tools)),
             self._corrections,
             waived,
         )

@@ -25,43 +25,41 @@ PLAIN = frozenset({str, int, float, bool, type(None), list})
 """What most values are, and has no names inside."""
 
 
-class FactFinder:
-    """`tools` are those somebody registered; a framework may tell of more."""
+def facts_of(request: DecisionRequest, payload: Mapping[str, Any], tools: Mapping[str, ToolProfile]) -> Facts:
+    """Those of `request`, as if it had this payload. `tools` are those somebody registered; it may tell of more."""
+    context = request.context
+    values: dict[str, Any] = {}
+    _flatten("payload", payload, values)
+    _flatten("context", context, values)
+    values.setdefault("context.now", request.timestamp)
+    goal = context.get("goal")
+    named = payload.get("tool") if request.decision_type == "tool_call" else None
+    tool = named if isinstance(named, str) else None
+    values["context.decision_type"] = request.decision_type
+    if goal and (action := describe(request, payload)):
+        compared = compare(str(goal), action)
+        values.setdefault("context.alignment_score", compared.score)
+        values["context.unasked_acts"] = list(compared.hazards)
+    return Facts(
+        request.decision_type,
+        tool,
+        values,
+        payload,
+        context,
+        (moment_in(context["now"]) if "now" in context else None) or request.timestamp,
+        tuple(_history(context["history"])) if context.get("history") else (),
+        lambda argument: tainted(payload.get("args"), argument, goal, context.get("facts")),
+        _find_profile(tool, tools, context),
+        goal if isinstance(goal, str) else None,
+    )
 
-    def __init__(self, tools: Mapping[str, ToolProfile]) -> None:
-        self._tools = tools
 
-    def facts(self, request: DecisionRequest, payload: Mapping[str, Any]) -> Facts:
-        """Those of `request`, as if it had this payload."""
-        context = request.context
-        values: dict[str, Any] = {}
-        _flatten("payload", payload, values)
-        _flatten("context", context, values)
-        values.setdefault("context.now", request.timestamp)
-        goal = context.get("goal")
-        tool = payload.get("tool") if request.decision_type == "tool_call" else None
-        values["context.decision_type"] = request.decision_type
-        if goal and (action := describe(request, payload)):
-            compared = compare(str(goal), action)
-            values.setdefault("context.alignment_score", compared.score)
-            values["context.unasked_acts"] = list(compared.hazards)
-        return Facts(
-            request.decision_type,
-            tool if isinstance(tool, str) else None,
-            values,
-            payload,
-            context,
-            (moment_in(context["now"]) if "now" in context else None) or request.timestamp,
-            tuple(_history(context["history"])) if context.get("history") else (),
-            lambda argument: tainted(payload.get("args"), argument, goal, context.get("facts")),
-            self._profile(tool, context) if isinstance(tool, str) else None,
-            goal if isinstance(goal, str) else None,
-        )
-
-    def _profile(self, tool: str, context: Mapping[str, Any]) -> ToolProfile | None:
-        return (
-            known_tool(tool, self._tools, context["tools"]) if "tools" in context else self._tools.get(tool)
-        )
+def _find_profile(
+    tool: str | None, tools: Mapping[str, ToolProfile], context: Mapping[str, Any]
+) -> ToolProfile | None:
+    if tool is None:
+        return None
+    return known_tool(tool, tools, context["tools"]) if "tools" in context else tools.get(tool)
 
 
 def _flatten(prefix: str, tree: Mapping[str, Any], into: dict[str, Any]) -> None:

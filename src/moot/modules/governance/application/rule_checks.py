@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from moot.modules.governance.application.corrections import Corrections, patch
-from moot.modules.governance.application.facts import FactFinder, fits
+from moot.modules.governance.application.facts import facts_of, fits
 from moot.modules.governance.domain.conditions import DECISION_TYPES, Fields, Kind, ToolProfile
 from moot.modules.governance.domain.decisions import DecisionRequest
 from moot.modules.governance.domain.rules import (
@@ -67,7 +67,6 @@ class RuleChecker:
     ) -> None:
         self.engine, self.tools, self.conditions = engine, tools, conditions
         self.corrections, self.replaceable = corrections, replaceable
-        self.facts = FactFinder(tools)
 
     def index(self, rules: Sequence[EnhancedRule]) -> RuleIndex:
         return self.engine().index(rules, self.tools)
@@ -98,7 +97,7 @@ class RuleChecker:
         request = _request(rule, example)
         if request is None:
             return SAY("rules.example_without_type", known=list(rule.for_types or DECISION_TYPES))
-        fired = index.find_broken(self.facts.facts(request, example.payload))
+        fired = index.find_broken(facts_of(request, example.payload, self.tools))
         finding = fired[0].finding if fired else None
         if finding is not None and finding.error is not None:  # it proves nothing
             return SAY("rules.example_undecided", error=finding.error)
@@ -147,7 +146,7 @@ class RuleChecker:
         broken = [_request(rule, example) for example in rule.examples if example.violates]
         for request in filter(None, broken):
             changes = self.corrections.changes(corrector, request.payload, rule.id)
-            mended = self.facts.facts(request, patch(request.payload, changes))
+            mended = facts_of(request, patch(request.payload, changes), self.tools)
             if not (index.find_broken(mended) if changes else corrector.kind != "sql"):
                 return True
         return not broken
