@@ -177,7 +177,6 @@ class ExecutionMonitor:
         return None
 
     def _measure(self, workflow: WorkflowExecution) -> None:
-        """Bring the time up to date."""
         took = self._clock.now() - workflow.started_at
         workflow.metrics.total_time_ms = round(took.total_seconds() * 1000)
 

@@ -16,7 +16,6 @@ Fields = Mapping[str, Kind]
 
 
 def _declare(**names: str) -> dict[str, Kind]:
-    """Fields by their kind."""
     return {name: cast(Kind, kind) for kind, listed in names.items() for name in listed.split()}
 
 

@@ -64,7 +64,6 @@ class Program:
         self._parts: dict[str, Program] = {}
 
     def path(self, node: Node) -> Path | None:
-        """The path a node is, if it is one."""
         match node:
             case Node("ident", name) if name in self._loops:
                 return self._loops[name]
@@ -81,7 +80,6 @@ class Program:
         return None if above is None else (*above, step)
 
     def asks_for(self, node: Node) -> Path | None:
-        """What the node asks `has()` for, if it does."""
         match node:
             case Node("ident", name) if name.startswith("_has."):
                 return (name.removeprefix("_has."),)

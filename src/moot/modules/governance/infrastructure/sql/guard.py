@@ -143,9 +143,8 @@ def _find_misuse(tree: exp.Query, allowed: frozenset[str] | None) -> Iterator[Sq
             yield SqlProblem(SAY("sql.credential", name=column.name), snippet(column))
     for cte in tree.find_all(exp.CTE):
         named = {table.name.lower() for table in cte.this.find_all(exp.Table) if not table.db}
-        if (
-            isinstance(cte.this, exp.SetOperation) and cte.alias.lower() in named
-        ):  # nobody can tell whether it ends
+        # nobody can tell whether it ends
+        if isinstance(cte.this, exp.SetOperation) and cte.alias.lower() in named:
             yield SqlProblem(SAY("sql.endless", name=cte.alias), snippet(cte))
 
 

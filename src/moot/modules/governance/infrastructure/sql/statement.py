@@ -132,13 +132,11 @@ def table_stars(scope: Scope) -> list[exp.Expr]:
 
 
 def star_sources(scope: Scope, star: exp.Expr) -> dict[str, exp.Table | Scope]:
-    """The sources that a star stands for."""
     sources, only = sources_of(scope), star.args.get("table")
     return {name: source for name, source in sources.items() if not only or name == only.name.lower()}
 
 
 def output_names(scope: Scope, known: Columns | None) -> list[str]:
-    """The names of the columns that a query returns."""
     query = scope.expression
     if scope.set_operation_scopes:
         return output_names(scope.set_operation_scopes[0], known)
