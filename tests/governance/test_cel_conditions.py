@@ -281,7 +281,7 @@ def test_a_tools_own_arguments_are_typed_by_its_schema():
     assert holds("'x' in payload.args.tags && payload.args.extra.a == 1")
     assert not holds("payload.args.to in ['eve']")
     [problem] = CelConditions().problems(rule("payload.args.amuont > 1.0", tools=("pay",)), **given)
-    assert str(problem.suggestion) == "did you mean payload.args.amount?"
+    assert str(problem.advice) == "did you mean payload.args.amount?"
 
 
 def test_an_argument_of_the_wrong_type_is_a_violation_however_the_rule_goes_on():

@@ -7,7 +7,8 @@ import pytest
 from pydantic import ValidationError
 
 from moot.modules.governance.container import RuleBook
-from moot.modules.governance.domain.conditions import DECISION_TYPES, Kind, Problem, ToolProfile
+from moot.modules.governance.domain.conditions import DECISION_TYPES, Kind, ToolProfile
+from moot.modules.governance.domain.rules import Complaint
 from moot.modules.governance.infrastructure.cel.index import CelConditions
 from moot.shared.domain.messages import LOCALES
 from tests.governance.factories import rule
@@ -179,7 +180,7 @@ CORPUS: dict[str, list[str]] = {
 CONDITIONS = [(kind, condition) for kind, conditions in CORPUS.items() for condition in conditions]
 
 
-def problems(condition: str, **changes: Any) -> list[Problem]:
+def problems(condition: str, **changes: Any) -> list[Complaint]:
     return CelConditions().problems(rule(condition, decision_types=("verdict",), **changes), {})
 
 
@@ -191,8 +192,8 @@ def test_a_malformed_condition_is_refused(kind: str, condition: str):
     for problem in found:
         assert 1 <= problem.line <= len(lines)
         assert 1 <= problem.column <= len(lines[problem.line - 1]) + 1
-        assert all(problem.message.in_locale(locale) for locale in LOCALES)
-        assert all(problem.suggestion.in_locale(locale) for locale in LOCALES if problem.suggestion)
+        assert all(problem.why.in_locale(locale) for locale in LOCALES)
+        assert all(problem.advice.in_locale(locale) for locale in LOCALES if problem.advice)
 
 
 def test_the_corpus_is_as_large_as_it_says():
@@ -205,8 +206,8 @@ def test_a_misspelt_field_is_pointed_at_and_its_nearest_name_is_told(field: str,
     [problem] = problems(f"{before}{field}x == {field}")
     last = before.rsplit("\n", maxsplit=1)[-1]
     assert (problem.line, problem.column) == (before.count("\n") + 1, len(last) + 1)
-    assert str(problem.message) == f"there is no field '{field}x'"
-    assert str(problem.suggestion) == f"did you mean {field}?"
+    assert str(problem.why) == f"there is no field '{field}x'"
+    assert str(problem.advice) == f"did you mean {field}?"
 
 
 @pytest.mark.parametrize("field", NUMBERS)
@@ -214,7 +215,7 @@ def test_a_misspelt_field_is_pointed_at_and_its_nearest_name_is_told(field: str,
 def test_a_number_is_written_with_a_point(field: str, operator: str):
     [problem] = problems(f"{field} {operator} 25")
     assert (problem.line, problem.column) == (1, len(field) + 2)
-    assert str(problem.suggestion) == "write 25.0"
+    assert str(problem.advice) == "write 25.0"
 
 
 @pytest.mark.parametrize(
@@ -245,7 +246,7 @@ def test_the_place_and_what_would_be_right_are_told(
 ):
     problem = problems(condition)[0]
     assert (problem.line, problem.column) == (line, column)
-    assert suggestion is None or str(problem.suggestion) == suggestion
+    assert suggestion is None or str(problem.advice) == suggestion
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,14 @@ import pytest
 
 from moot.modules.governance.application.rule_files import write_rules
 from moot.modules.governance.domain.conditions import Facts
-from moot.modules.governance.domain.rules import EnhancedRule, NamedCondition, RuleAction, RuleCategory
-from moot.modules.governance.domain.rulesets import Complaint, Registered, RuleRefused
+from moot.modules.governance.domain.rules import (
+    Complaint,
+    EnhancedRule,
+    NamedCondition,
+    RuleAction,
+    RuleCategory,
+)
+from moot.modules.governance.domain.rulesets import Registered, RuleRefused
 from tests.governance.factories import reader, rule
 
 RULE = """\

@@ -96,7 +96,7 @@ def test_rules_for_several_types_see_the_fields_they_share():
     assert fired([shared], facts({"symbol": "a"}, decision_type="node")) == ["shared"]
     assert CelConditions().problems(shared, {}) == []
     [problem] = CelConditions().problems(shared.model_copy(update={"condition": "payload.node == 'x'"}), {})
-    assert str(problem.message) == "there is no field 'payload.node'"
+    assert str(problem.why) == "there is no field 'payload.node'"
 
 
 def test_rules_are_checked_by_category_then_priority_then_id():

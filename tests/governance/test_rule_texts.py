@@ -95,19 +95,19 @@ class TestConditions:
         (problem,) = problems(condition)
         told: dict[Locale, tuple[str, str | None]] = {"zh-CN": chinese, "en-US": english}
         for locale, (message, suggestion) in told.items():
-            assert problem.message.in_locale(locale) == message
-            assert (problem.suggestion and problem.suggestion.in_locale(locale)) == suggestion
+            assert problem.why.in_locale(locale) == message
+            assert (problem.advice and problem.advice.in_locale(locale)) == suggestion
 
     @pytest.mark.parametrize("condition", [condition for _, condition in CONDITIONS])
     def test_nothing_about_a_malformed_one_is_left_to_the_words_of_the_parser(self, condition: str):
         for problem in problems(condition):
-            assert problem.message.key not in QUOTED_FROM_CEL
-            assert CHINESE.search(problem.message.in_locale("zh-CN"))
-            assert problem.suggestion is None or CHINESE.search(problem.suggestion.in_locale("zh-CN"))
+            assert problem.why.key not in QUOTED_FROM_CEL
+            assert CHINESE.search(problem.why.in_locale("zh-CN"))
+            assert problem.advice is None or CHINESE.search(problem.advice.in_locale("zh-CN"))
 
     def test_one_that_is_nested_too_deeply(self):
         (problem,) = CelConditions().problems(rule("(" * 300 + "payload.tool == 'rm'" + ")" * 300), {})
-        assert problem.message.in_locale("zh-CN") == "条件嵌套过深"
+        assert problem.why.in_locale("zh-CN") == "条件嵌套过深"
 
     def test_one_that_cannot_be_decided(self):
         for locale, error in (

@@ -14,6 +14,7 @@ from moot.modules.governance.domain.conditions import DECISION_TYPES, Fields, Ki
 from moot.modules.governance.domain.decisions import DecisionRequest
 from moot.modules.governance.domain.rules import (
     Clamp,
+    Complaint,
     ConditionEngine,
     Corrector,
     Drop,
@@ -27,7 +28,6 @@ from moot.modules.governance.domain.rules import (
     SetValue,
     payload_of,
 )
-from moot.modules.governance.domain.rulesets import Complaint
 from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.messages import nearest
 
@@ -78,9 +78,7 @@ class RuleChecker:
             name_unknown("rules.unknown_type", name, DECISION_TYPES, "decision_types") for name in strange
         ]
         if not found:
-            found = find_flaws(rule, self.tools)
-            for line, column, why, advice in self.engine().problems(rule, self.tools):
-                found.append(Complaint(why, field="condition", line=line, column=column, advice=advice))
+            found = [*find_flaws(rule, self.tools), *self.engine().problems(rule, self.tools)]
         return [replace(complaint, rule=rule.id) for complaint in found]
 
     def try_examples(self, rule: EnhancedRule) -> list[Complaint]:

@@ -14,8 +14,8 @@ import yaml
 from pydantic import ValidationError
 
 from moot.modules.governance.application.rule_checks import TEXTS, RuleChecker, name_unknown
-from moot.modules.governance.domain.rules import EnhancedRule, RuleSource
-from moot.modules.governance.domain.rulesets import CALL, Complaint, Registered, RuleRefused, as_data
+from moot.modules.governance.domain.rules import Complaint, EnhancedRule, RuleSource
+from moot.modules.governance.domain.rulesets import CALL, Registered, RuleRefused, as_data
 from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.messages import LOCALES, LOG_LOCALE, Locale
 from moot.shared.domain.validation import invalid_input

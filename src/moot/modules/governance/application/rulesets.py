@@ -11,12 +11,11 @@ import structlog
 
 from moot.modules.governance.application.enhanced_rule_repository import EnhancedRuleRepository
 from moot.modules.governance.application.rule_files import Reading, RuleReader
-from moot.modules.governance.domain.rules import EnhancedRule
+from moot.modules.governance.domain.rules import Complaint, EnhancedRule
 from moot.modules.governance.domain.rulesets import (
     SHIPPED,
     Activation,
     Active,
-    Complaint,
     NoSuchRule,
     NoSuchRuleset,
     RuleChanges,

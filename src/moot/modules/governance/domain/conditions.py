@@ -170,12 +170,3 @@ class Finding:
     suggestion: str | Message | None = None
     patch: tuple[Mapping[str, Any], ...] | None = None
     escalate: bool = False
-
-
-class Problem(NamedTuple):
-    """What is wrong with a condition, and where; `suggestion` is the nearest thing that would be right."""
-
-    line: int
-    column: int
-    message: Message
-    suggestion: Message | None = None

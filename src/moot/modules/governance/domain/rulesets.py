@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from pydantic import BaseModel
 
 from moot.modules.governance.domain.conditions import Facts, Finding
 from moot.modules.governance.domain.decisions import digest_json
-from moot.modules.governance.domain.rules import CHECKED, EnhancedRule, NamedCondition, RuleIndex
+from moot.modules.governance.domain.rules import CHECKED, Complaint, EnhancedRule, NamedCondition, RuleIndex
 from moot.modules.governance.domain.texts import SAY, join
 from moot.shared.domain.errors import Conflict, InvalidInput, NotFound, Unavailable
 from moot.shared.domain.messages import LOG_LOCALE, Locale, Message, nearest, shorten
@@ -178,53 +178,6 @@ class RulesetStore(Protocol):
 
 SHOWN = 10
 """As many complaints are told in one sentence; `details` hold them all."""
-
-
-@dataclass(frozen=True, slots=True)
-class Complaint:
-    """One thing that is wrong with a rule. `line` is of the file, `column` of the text that stands in the field.
-
-    `nearest` is the word that was meant, perhaps; `advice` says more than a word.
-    """
-
-    why: str | Message
-    rule: str | None = None
-    field: str | None = None
-    file: str | None = None
-    line: int | None = None
-    column: int | None = None
-    nearest: str | None = None
-    advice: Message | None = None
-    severity: Literal["error", "draft"] = "error"
-
-    @property
-    def said(self) -> Message:
-        why = self.why
-        if self.nearest:
-            why = SAY("rules.did_you_mean", why=why, nearest=self.nearest)
-        if self.advice:
-            why = SAY("rules.with_advice", why=why, advice=self.advice)
-        field = None if self.field and str(self.why).startswith(self.field) else self.field
-        rule = SAY("rules.rule", rule=self.rule) if self.rule else None
-        named = [part for part in (self._place, rule, field) if part]
-        return SAY("rules.complaint", where=named, why=why) if named else SAY("rules.only", why=why)
-
-    @property
-    def _place(self) -> str | Message | None:
-        if self.line is None:
-            return self.file
-        place = {"line": self.line, "column": self.column}
-        if self.file is None:
-            return SAY("rules.in_condition", **place)
-        return SAY("rules.at_line" if self.column is None else "rules.at_column", file=self.file, **place)
-
-    def as_details(self, reader: Locale) -> dict[str, Any]:
-        why = self.why.in_locale(reader) if isinstance(self.why, Message) else self.why
-        advice = self.advice.in_locale(reader) if self.advice else None
-        said = {"message": why, "suggestion": self.nearest or advice, "severity": self.severity}
-        place = {"rule": self.rule, "field": self.field, "file": self.file}
-        told = place | {"line": self.line, "column": self.column} | said
-        return {name: value for name, value in told.items() if value is not None}
 
 
 class RuleRefused(InvalidInput, code="RULE_REFUSED"):

@@ -17,8 +17,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, Literal, NamedTuple
 
-from moot.modules.governance.domain.conditions import Facts, Finding, Problem, ToolProfile
-from moot.modules.governance.domain.rules import ConditionEngine, EnhancedRule, Fired, fields_for
+from moot.modules.governance.domain.conditions import Facts, Finding, ToolProfile
+from moot.modules.governance.domain.rules import Complaint, ConditionEngine, EnhancedRule, Fired, fields_for
 from moot.modules.governance.infrastructure.cel.environment import DECLARED_AS, EXACT, JUDGED, KINDS, Reader
 from moot.modules.governance.infrastructure.cel.problems import find_problems
 from moot.modules.governance.infrastructure.cel.program import (
@@ -311,7 +311,7 @@ class CelIndex:
 
 
 class CelConditions(ConditionEngine):
-    def problems(self, rule: EnhancedRule, tools: Mapping[str, ToolProfile]) -> list[Problem]:
+    def problems(self, rule: EnhancedRule, tools: Mapping[str, ToolProfile]) -> list[Complaint]:
         return find_problems(rule, tools)
 
     def index(self, rules: Sequence[EnhancedRule], tools: Mapping[str, ToolProfile]) -> CelIndex:

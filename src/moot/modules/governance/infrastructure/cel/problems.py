@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from cel_expr_python import cel
 
-from moot.modules.governance.domain.conditions import Problem, ToolProfile
-from moot.modules.governance.domain.rules import Declared, EnhancedRule, arguments_of, fields_for
+from moot.modules.governance.domain.conditions import ToolProfile
+from moot.modules.governance.domain.rules import Complaint, Declared, EnhancedRule, arguments_of, fields_for
 from moot.modules.governance.domain.texts import SAY, join
 from moot.modules.governance.infrastructure.cel.environment import blank_quotes, environment, seconds
 from moot.modules.governance.infrastructure.cel.program import Program
@@ -96,7 +96,7 @@ HABITS: Final = [
 """What people write who come from another language, and what they meant."""
 
 
-def find_problems(rule: EnhancedRule, tools: Mapping[str, ToolProfile]) -> list[Problem]:
+def find_problems(rule: EnhancedRule, tools: Mapping[str, ToolProfile]) -> list[Complaint]:
     source = rule.condition
     if not isinstance(source, str):
         return []
@@ -105,21 +105,25 @@ def find_problems(rule: EnhancedRule, tools: Mapping[str, ToolProfile]) -> list[
         program = Program(source, fields)
     except RuntimeError as e:
         return find_habits(source) or [_translate(source, fields, found) for found in REPORTED.finditer(str(e))] or [
-            Problem(1, 1, _in_our_words(str(e), "unreadable"))
+            _complain(1, 1, _in_our_words(str(e), "unreadable"))
         ]  # fmt: skip
     return list(_review(program, arguments_of(rule, tools)))
 
 
-def find_habits(source: str) -> list[Problem]:
+def find_habits(source: str) -> list[Complaint]:
     """For a condition that does not compile: what in it is the habit of another language, in order of place."""
     plain = blank_quotes(source)
-    found: dict[int, Problem] = {}
+    found: dict[int, Complaint] = {}
     for pattern, kind, meant in HABITS:
         for match in pattern.finditer(plain):
             if not any(start <= match.start() < start + 3 for start in found):
                 message = SAY(f"conditions.habit.{kind}", found=match[0])
-                found[match.start()] = Problem(*place(source, match.start()), message, meant)
+                found[match.start()] = _complain(*place(source, match.start()), message, meant)
     return [found[start] for start in sorted(found)]
+
+
+def _complain(line: int, column: int, why: Message, advice: Message | None = None) -> Complaint:
+    return Complaint(why, field="condition", line=line, column=column, advice=advice)
 
 
 def place(source: str, offset: int) -> tuple[int, int]:
@@ -133,7 +137,7 @@ def _unknown(what: str, name: str, known: Iterable[str]) -> tuple[Message, Messa
     return SAY(f"conditions.no_{what}", name=name), meant
 
 
-def _translate(source: str, fields: Declared, found: re.Match[str]) -> Problem:
+def _translate(source: str, fields: Declared, found: re.Match[str]) -> Complaint:
     line, column, message = int(found[1]), int(found[2]), found[3].strip()
     text = source.split("\n")[line - 1]
     if unknown := UNKNOWN.search(message):
@@ -142,8 +146,8 @@ def _translate(source: str, fields: Declared, found: re.Match[str]) -> Problem:
         kinds = [kind.strip() for kind in re.findall(r"(?:[^,(]|\([^)]*\))+", mismatch[2])]
         said = {"operator": mismatch[1].strip("_@").replace("_", " ")}
         said |= {"kinds": join(map(_kind, kinds), by="conditions.and")}
-        return Problem(line, column, SAY("conditions.mismatch", **said), _advise_types(text, column, kinds))
-    return Problem(line, column, _in_our_words(message, "unreadable_here"))
+        return _complain(line, column, SAY("conditions.mismatch", **said), _advise_types(text, column, kinds))
+    return _complain(line, column, _in_our_words(message, "unreadable_here"))
 
 
 def _in_our_words(message: str, otherwise: str) -> Message:
@@ -153,15 +157,15 @@ def _in_our_words(message: str, otherwise: str) -> Message:
     return SAY(f"conditions.{otherwise}", why=message)
 
 
-def _explain_unknown(text: str, line: int, column: int, name: str, fields: Declared) -> Problem:
+def _explain_unknown(text: str, line: int, column: int, name: str, fields: Declared) -> Complaint:
     """CEL points at a dot or a bracket; the reader wants the beginning of the name."""
     start = text.rfind(name, 0, column + len(name))
     at = start + 1 if start >= 0 else column
     if re.match(rf"{re.escape(name)}\s*\(", text[at - 1 :]):
-        return Problem(line, at, *_unknown("function", name, FUNCTIONS))
+        return _complain(line, at, *_unknown("function", name, FUNCTIONS))
     last = name.rsplit(".", 1)[-1]
     elsewhere = [field for field in fields if field.rsplit(".", 1)[-1] == last]
-    return Problem(line, at, *_unknown("field", name, elsewhere or fields))
+    return _complain(line, at, *_unknown("field", name, elsewhere or fields))
 
 
 def _kind(name: str) -> Message:
@@ -192,17 +196,17 @@ ADVICE: Final = {
 }
 
 
-def _review(program: Program, arguments: Declared | None) -> Iterator[Problem]:
+def _review(program: Program, arguments: Declared | None) -> Iterator[Complaint]:
     """What CEL lets pass and nobody can have meant."""
     kind = program.expression.return_type()
     if kind != cel.Type.BOOL and not (kind == cel.Type.DYN and program.roots):
-        yield Problem(1, 1, SAY("conditions.not_boolean", kind=_kind(kind.name())))
+        yield _complain(1, 1, SAY("conditions.not_boolean", kind=_kind(kind.name())))
     if not _looks_at_something(program.root):
-        yield Problem(1, 1, SAY("conditions.looks_at_nothing"))
+        yield _complain(1, 1, SAY("conditions.looks_at_nothing"))
         return
     for node in program.root.walk():
         for message, suggestion in _mistakes(program, node, arguments):
-            yield Problem(*place(program.runnable, node.at), message, suggestion)
+            yield _complain(*place(program.runnable, node.at), message, suggestion)
 
 
 def _looks_at_something(node: Node) -> bool:
