@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from moot.modules.governance.application.goal_alignment_checker import compare, describe
+from moot.modules.governance.application.goal_alignment_checker import GoalAlignmentChecker, compare, describe
 from moot.modules.governance.application.provenance import assess, check_form, tainted
 from moot.modules.governance.application.tool_knowledge import known_tool, leaves
 from moot.modules.governance.domain.conditions import (
@@ -37,9 +37,9 @@ def facts_of(request: DecisionRequest, payload: Mapping[str, Any], tools: Mappin
     tool = named if isinstance(named, str) else None
     values["context.decision_type"] = request.decision_type
     if goal and (action := describe(request, payload)):
-        compared = compare(str(goal), action)
-        values.setdefault("context.alignment_score", compared.score)
-        values["context.unasked_acts"] = list(compared.hazards)
+        score = GoalAlignmentChecker().check_alignment(str(goal), action)
+        values.setdefault("context.alignment_score", score)
+        values["context.unasked_acts"] = list(compare(str(goal), action).hazards)
     return Facts(
         request.decision_type,
         tool,
