@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from moot.modules.governance.application.rulesets import RulesMovedOn
-from moot.modules.governance.container import GovernanceContainer
+from moot.modules.governance.container import PROFILES, GovernanceContainer
 from moot.modules.governance.domain.rules import EnhancedRule
 from moot.modules.governance.domain.rulesets import DuplicateRuleError, Ruleset
 from moot.shared.infrastructure.audit_trail import AuditTrail
@@ -42,7 +42,8 @@ class Process:
 
 
 @pytest.fixture
-def processes(database: Database) -> list[Process]:
+def processes(database: Database, monkeypatch: pytest.MonkeyPatch) -> list[Process]:
+    monkeypatch.setitem(PROFILES, "default", ("presets",))  # a few: every edit tries them all
     return [Process(database), Process(database)]
 
 

@@ -143,8 +143,8 @@ def test_a_condition_that_names_no_field_is_asked_too():
 
 def test_very_long_conditions_are_asked_one_by_one():
     listed = " || ".join(f"payload.args.s.matches('^word{number}$')" for number in range(200))
-    rules = [rule(listed, id=f"r{number}") for number in range(12)]
-    assert len(fired(rules, facts({"tool": "t", "args": {"s": "word7"}}))) == 12
+    rules = [rule(listed, id=f"r{number}") for number in range(3)]
+    assert len(fired(rules, facts({"tool": "t", "args": {"s": "word7"}}))) == 3
 
 
 def test_nothing_is_asked_of_rules_that_a_look_rules_out(monkeypatch: pytest.MonkeyPatch):
