@@ -25,7 +25,6 @@ from moot.modules.market_data.infrastructure.providers.akshare_rows import (
     INDEX_QUOTES,
     INDUSTRY_QUOTES,
     LISTINGS,
-    MARKET_INDEXES,
     QUOTES,
     RENAMED,
     SERIES,
@@ -151,7 +150,7 @@ class AkshareProvider(outside.LibrarySource):
         """Those of the market; of industries there are too many to ask for all."""
         parts: dict[str, Part] = {
             name: partial(self._index, INDEX_QUOTES, index, (start, end), name)
-            for index, name in MARKET_INDEXES.items()
+            for index, name in rows.MARKET_INDEXES.items()
         }
         return await self._in_part(parts)
 

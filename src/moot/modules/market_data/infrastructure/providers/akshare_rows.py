@@ -204,13 +204,6 @@ def _item(kind: str, symbol: str, title: Any, url: Any, seen: Any, printed: Any)
     return told | rows.known_from(known)
 
 
-MARKET_INDEXES = {
-    "000001.SH": "上证指数",
-    "000300.SH": "沪深300",
-    "000905.SH": "中证500",
-    "399001.SZ": "深证成指",
-    "399006.SZ": "创业板指",
-}
 INDEX_QUOTES = (
     Quotes("stock_zh_index_daily_em", {**ENGLISH, "volume": ("volume", LOT)}),
     Quotes("stock_zh_index_daily", ENGLISH, None, SINA),  # without amounts

@@ -38,6 +38,13 @@ ANNOUNCED_BY = time(18)
 """An announcement is dated, not timed: by this hour of its day it is out."""
 CN_DEADLINES: dict[int, tuple[int, int, int]] = {3: (0, 4, 30), 6: (0, 8, 31), 9: (0, 10, 31), 12: (1, 4, 30)}
 """By the month of a period's end: years later, month, day."""
+MARKET_INDEXES = {
+    "000001.SH": "上证指数",
+    "000300.SH": "沪深300",
+    "000905.SH": "中证500",
+    "399001.SZ": "深证成指",
+    "399006.SZ": "创业板指",
+}
 US_ANNUAL_DAYS, US_QUARTERLY_DAYS = 60, 40
 """A large accelerated filer's days for a 10-K and a 10-Q."""
 

@@ -22,11 +22,11 @@ from moot.modules.market_data.infrastructure.providers.outside import Reader, Ro
 from moot.modules.market_data.infrastructure.providers.rows import LONGEST_HOLIDAY, MACRO_RELEASES, Series
 from moot.modules.market_data.infrastructure.providers.tushare_deep import Tell
 from moot.modules.market_data.infrastructure.providers.tushare_rows import (
+    FIELDS,
     FIGURES,
     SERIES,
     TUSHARE,
     Interface,
-    fields_of,
 )
 from moot.modules.market_data.infrastructure.providers.tushare_wire import Page, read_page
 from moot.shared.domain.errors import Unavailable
@@ -44,34 +44,10 @@ REFUSAL_HOLDS = 3600.0
 LIST_STATES = ("L", "D", "P")
 """Listed, delisted, paused."""
 TWO_MONTHS = timedelta(days=62)
-
-
-def _fields(dataset: Dataset[Any], *more: str) -> str:
-    return fields_of(tushare_rows.TABLES[dataset], *more)
-
-
-FIELDS = {
-    "index_weight": "index_code,con_code,trade_date",
-    "stock_basic": _fields(facts.COMPANIES, "fullname"),
-    "namechange": "ts_code,name,start_date,end_date",
-    "suspend_d": "ts_code,trade_date,suspend_timing,suspend_type",
-    "daily": _fields(facts.BARS),
-    "adj_factor": "ts_code,trade_date,adj_factor",
-    "daily_basic": _fields(facts.VALUATIONS),
-    "dividend": _fields(facts.DIVIDENDS, "ann_date", "div_proc", "imp_ann_date"),
-    "anns_d": _fields(facts.NEWS, "ann_date", "rec_time"),
-    **tushare_deep.FIELDS,
-    **{
-        api: fields_of(tushare_deep.STATEMENTS.get(api, {}), *tushare_rows.KEYS, *figures.values())
-        for api, figures in FIGURES.items()
-    },
-}
-"""What is asked for by name; the small macro tables come whole."""
 HIDDEN = "***"
 
-
 INTERFACES: dict[Dataset[Any], Interface] = {
-    facts.VALUATIONS: Interface("daily_basic", partial(tushare_rows.read, facts.VALUATIONS)),
+    facts.VALUATIONS: Interface("daily_basic", partial(tushare_rows.read, facts.VALUATIONS, "daily_basic")),
     facts.DIVIDENDS: Interface("dividend", tushare_rows.dividend),
     facts.NEWS: Interface("anns_d", tushare_rows.announcement, around=LONGEST_HOLIDAY),
 }
@@ -174,12 +150,12 @@ class TushareProvider(outside.OutsideSource):
         listed = {"index_classify": ("index_classify", tushare_deep.INDUSTRIES)}
         listed["stock_basic"] = ("stock_basic", {"exchange": "", "list_status": "L"})
         lists, lacking = await self._read_permitted(listed)
-        names = {**tushare_deep.MARKET_INDEXES, **tushare_deep.industry_indexes(**lists)}
-        apis = {c: "index_daily" if c in tushare_deep.MARKET_INDEXES else "sw_daily" for c in names}
+        names = {**rows.MARKET_INDEXES, **tushare_deep.industry_indexes(**lists)}
+        apis = {c: "index_daily" if c in rows.MARKET_INDEXES else "sw_daily" for c in names}
         days = _days(start, end)
         tables, missing = await self._read_permitted({c: (apis[c], {"ts_code": c, **days}) for c in names})
-        rows = (tushare_deep.index_bar(apis[c], row, names[c]) for c in tables for row in tables[c])
-        return Batch(rows, [*lacking, *missing])
+        told = (tushare_deep.index_bar(apis[c], row, names[c]) for c in tables for row in tables[c])
+        return Batch(told, [*lacking, *missing])
 
     async def _macro(self, _: str, start: date, end: date) -> Batch[Row]:
         asked = {series.name: (series.table, _question(series, start, end)) for series in SERIES}

@@ -1,46 +1,30 @@
-"""Tushare's deeper tables in our words: statements, notices, indexes, owners, pressure, and when each was known.
+"""Tushare's deeper tables in our words: statements, notices, indexes, owners, pressure, and when each was known."""
 
-Which columns they are made of is in the file beside: shares come in shares or in units of 10,000, money in CNY or in
-10,000 CNY, each table in its own.
-"""
-
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import time
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from moot.modules.market_data.domain import facts
 from moot.modules.market_data.infrastructure.providers.outside import Row
 from moot.modules.market_data.infrastructure.providers.rows import (
     ANNOUNCED_BY,
-    Columns,
     NextSession,
-    known_from,
     read_columns,
     read_number,
 )
 from moot.modules.market_data.infrastructure.providers.tushare_rows import (
-    TEN_THOUSAND,
+    COLUMNS,
+    STATEMENTS,
     TUSHARE,
     Interface,
-    fields_of,
+    read,
     report_rows,
 )
 
 Tables = Mapping[str, Iterable[Row]]
 Tell = Callable[[str, Tables], Iterable[Row]]
-_TOLD = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-STATEMENTS: Mapping[str, Mapping[str, str]] = _TOLD["statements"]
-NOTICES: Mapping[str, Columns] = _TOLD["notices"]
-TABLES: Mapping[str, Columns] = _TOLD["tables"]
-INDEXES: Mapping[str, Columns] = _TOLD["indexes"]
-MARKET_INDEXES: Mapping[str, str] = _TOLD["market_indexes"]
-FIELDS = {
-    api: fields_of({**NOTICES, **TABLES, **INDEXES}.get(api, {}), *_TOLD["more_fields"].get(api, ()))
-    for api in (*NOTICES, *TABLES, *INDEXES, *_TOLD["more_fields"])
-}
+TEN_THOUSAND = 10_000
 BEFORE_OPENING = time(9)
 PLEDGED = {"unrest_pledge": TEN_THOUSAND, "rest_pledge": TEN_THOUSAND}
 LARGE_ORDERS = {
@@ -61,37 +45,31 @@ def notices(_: str, tables: Tables) -> Iterable[Row]:
 
 def _notice(api: str, row: Row) -> Row:
     """A forecast says of which kind it is before it says more."""
-    told = _read(facts.NOTICES, NOTICES[api], row)
+    told = read(facts.NOTICES, api, row)
     said = [text for text in (row.get("type"), told.get("says")) if text]
-    return _announced({**told, "kind": api, "says": " ".join(said)})
+    return {**told, "kind": api, "says": " ".join(said)}
 
 
 def pledge(row: Row, next_session: NextSession) -> Row:
     """Counted at the end of a week, out in the session after it."""
-    told = _read(facts.PLEDGES, TABLES["pledge_stat"], row)
-    times = TUSHARE.tell_next_session(told.get("day"), next_session, ANNOUNCED_BY)
-    return {**told, "pledged_shares": _sum(PLEDGED, row), **times}
+    told = read(facts.PLEDGES, "pledge_stat", row, pledged_shares=_sum(PLEDGED, row))
+    return told | TUSHARE.tell_next_session(told.get("day"), next_session, ANNOUNCED_BY)
 
 
 def unlock(row: Row) -> Row:
     """Where its announcement has no day, it had surely been told when the day came."""
-    told = _read(facts.UNLOCKS, TABLES["share_float"], row)
-    return _announced({"announced_on": told.get("unlock_date"), **told})
-
-
-def holder_count(row: Row) -> Row:
-    return _announced(_read(facts.HOLDERS, TABLES["stk_holdernumber"], row))
+    told = read_columns(facts.UNLOCKS, COLUMNS["share_float"], row)
+    return TUSHARE.tell(facts.UNLOCKS, {"announced_on": told.get("unlock_date"), **told})
 
 
 def holder_trade(row: Row) -> Row:
-    told = _read(facts.HOLDER_TRADES, TABLES["stk_holdertrade"], row)
     kind, way = HOLDER_KINDS.get(str(row.get("holder_type"))), DIRECTIONS.get(str(row.get("in_de")))
-    return _announced({**told, "kind": kind, "direction": way})
+    return read(facts.HOLDER_TRADES, "stk_holdertrade", row, kind=kind, direction=way)
 
 
 def margin(row: Row, next_session: NextSession) -> Row:
     """Published in the morning of the session after."""
-    told = _read(facts.MARGIN, TABLES["margin_detail"], row)
+    told = read(facts.MARGIN, "margin_detail", row)
     return told | TUSHARE.tell_next_session(told.get("trade_date"), next_session, BEFORE_OPENING)
 
 
@@ -101,21 +79,18 @@ def flows(_: str, tables: Tables, next_session: NextSession) -> Iterator[Row]:
         {row.get("trade_date"): row for row in tables.get(api, ())} for api in ("moneyflow", "hk_hold")
     )
     for day in moved | held:
-        told = _read(facts.FLOWS, TABLES["hk_hold"], held.get(day) or moved[day])
-        times = (
-            TUSHARE.tell_next_session(told.get("trade_date"), next_session, BEFORE_OPENING)
-            if day in held
-            else {}
-        )
         net = _sum(LARGE_ORDERS, moved.get(day, {}))
-        yield TUSHARE.tell(facts.FLOWS, {**told, "net_inflow": net, **times})
+        told = read(facts.FLOWS, "hk_hold", held.get(day) or moved[day], net_inflow=net)
+        if day in held:
+            told |= TUSHARE.tell_next_session(told.get("trade_date"), next_session, BEFORE_OPENING)
+        yield told
 
 
 def interfaces(next_session: NextSession) -> dict[facts.Dataset[Any], Interface]:
     return {
         facts.PLEDGES: Interface("pledge_stat", partial(pledge, next_session=next_session)),
         facts.UNLOCKS: Interface("share_float", unlock),
-        facts.HOLDERS: Interface("stk_holdernumber", holder_count),
+        facts.HOLDERS: Interface("stk_holdernumber", partial(read, facts.HOLDERS, "stk_holdernumber")),
         facts.HOLDER_TRADES: Interface("stk_holdertrade", holder_trade),
         facts.MARGIN: Interface("margin_detail", partial(margin, next_session=next_session)),
     }
@@ -124,7 +99,7 @@ def interfaces(next_session: NextSession) -> dict[facts.Dataset[Any], Interface]
 def several(next_session: NextSession) -> dict[facts.Dataset[Any], tuple[Iterable[str], Tell]]:
     return {
         facts.STATEMENTS: (STATEMENTS, partial(report_rows, figures=STATEMENTS)),
-        facts.NOTICES: (NOTICES, notices),
+        facts.NOTICES: (("forecast", "express"), notices),
         facts.FLOWS: (("moneyflow", "hk_hold"), partial(flows, next_session=next_session)),
     }
 
@@ -132,7 +107,7 @@ def several(next_session: NextSession) -> dict[facts.Dataset[Any], tuple[Iterabl
 def index_bar(api: str, row: Row, name: str) -> Row:
     """An index of an industry bears its name; where the close before is not told, it follows from the change."""
     industry = None if api == "index_daily" else name
-    told = TUSHARE.row(facts.INDEX_BARS, INDEXES[api], row, name=name, industry=industry)
+    told = read(facts.INDEX_BARS, api, row, name=name, industry=industry)
     close, change = told.get("close"), read_number(row.get("change"))
     if "pre_close" in told or not isinstance(close, float) or not isinstance(change, float):
         return told
@@ -148,14 +123,6 @@ def industry_indexes(index_classify: Iterable[Row] = (), stock_basic: Iterable[R
         if name in ours and row.get("is_pub") != "0" and row.get("index_code"):
             found.setdefault(name, row["index_code"])
     return {code: name for name, code in found.items()}
-
-
-def _read(dataset: facts.Dataset[Any], columns: Columns, row: Row) -> dict[str, Any]:
-    return {"source": TUSHARE.name, **read_columns(dataset, columns, row)}
-
-
-def _announced(told: Row) -> Row:
-    return {**told, **known_from(TUSHARE.moment(told.get("announced_on")))}
 
 
 def _sum(units: Mapping[str, int], row: Row) -> float | None:

@@ -1,9 +1,10 @@
 """Tushare's rows in our words: units, days, times. What is wrong with a row stays in it, to be refused by name.
 
-Tushare counts volume in lots of 100, amounts in 1,000 CNY and market values in 10,000 CNY; days are YYYYMMDD.
+Which columns they are made of, and in which units, is in `tushare.toml`; days are YYYYMMDD.
 """
 
 import re
+import tomllib
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import date, time, timedelta
 from itertools import groupby
 from operator import attrgetter
+from pathlib import Path
 from typing import Any
 
 from moot.modules.market_data.domain import facts
@@ -30,18 +32,13 @@ from moot.shared.domain.symbol import Market
 
 TUSHARE = Source("tushare", Market.CN)
 END_OF_DAY = time(23, 59, 59)
-LOT, THOUSAND, TEN_THOUSAND = 100, 1_000, 10_000
 IMPLEMENTED = "实施"
 ST_NAME = re.compile(r"S?\*?ST")
 
 
-def same(*names: str) -> dict[str, str]:
-    return {name: name for name in names}
-
-
 def fields_of(columns: Columns, *more: str) -> str:
     """The columns that a table of ours is made of, and more, as they are asked for."""
-    names = [column if isinstance(column, str) else column[0] for column in columns.values()]
+    names = (column if isinstance(column, str) else column[0] for column in columns.values())
     return ",".join(dict.fromkeys((*names, *more)))
 
 
@@ -55,61 +52,36 @@ class Interface:
 
 
 PRICES = ("open", "high", "low", "close", "pre_close")
-DAILY = {"symbol": "ts_code", "trade_date": "trade_date"}
-TABLES: dict[facts.Dataset[Any], Columns] = {
-    facts.COMPANIES: {
-        "symbol": "ts_code",
-        "name_en": "enname",
-        "board": "market",
-        "pinyin": "cnspell",
-        **same("name", "industry", "list_date", "delist_date"),
-    },
-    facts.BARS: {
-        **DAILY,
-        **same(*PRICES),
-        "volume": ("vol", LOT),
-        "amount": ("amount", THOUSAND),
-    },
-    facts.VALUATIONS: {
-        **DAILY,
-        **same("close", "pe", "pe_ttm", "pb", "ps_ttm", "dv_ratio", "turnover_rate"),
-        "total_mv": ("total_mv", TEN_THOUSAND),
-        "circ_mv": ("circ_mv", TEN_THOUSAND),
-    },
-    facts.DIVIDENDS: {
-        "symbol": "ts_code",
-        "period_end": "end_date",
-        **same("ex_date", "record_date"),
-        "cash_per_share": "cash_div_tax",
-        "bonus_per_share": "stk_div",
-    },
-    facts.NEWS: {"symbol": "ts_code", **same("title", "url")},
-}
-STATEMENTS = {
-    "income": {"net_profit": "n_income_attr_p", **same("total_revenue", "operate_profit")},
-    "balancesheet": {"equity": "total_hldr_eqy_exc_min_int", **same("total_assets", "total_liab")},
-    "cashflow": {"capex": "c_pay_acq_const_fiolta", **same("n_cashflow_act")},
-}
-STATED = {figure for figures in STATEMENTS.values() for figure in figures}
+_TABLES = tomllib.loads(Path(__file__).with_name("tushare.toml").read_text(encoding="utf-8"))
+COLUMNS: dict[str, Columns] = _TABLES["columns"]
+STATEMENTS: Mapping[str, Mapping[str, str]] = _TABLES["statements"]
+REPORTED: Mapping[str, Mapping[str, str]] = _TABLES["reported"]
+STATED = {figure for figures in REPORTED.values() for figure in figures}
 INDICATORS = {
     name: name
     for name, field in FinancialReport.model_fields.items()
     if not field.is_required() and name not in STATED
 } | {"gross_margin": "grossprofit_margin"}  # the column `gross_margin` is an amount in CNY
-FIGURES: dict[str, dict[str, str]] = {"fina_indicator": INDICATORS, **STATEMENTS}
+FIGURES: Mapping[str, Mapping[str, str]] = {"fina_indicator": INDICATORS, **REPORTED}
 """For each interface: our figure, and the column it is in."""
 KEYS = ("ts_code", "end_date", "ann_date", "f_ann_date", "report_type", "update_flag")
 CONSOLIDATED = CORRECTED = "1"
 CLOSE = CLOSE_AND_RELEASE[TUSHARE.market][0]
+MORE_FIELDS = _TABLES["more_fields"]
+FIELDS = {
+    **{api: fields_of(COLUMNS.get(api, {}), *MORE_FIELDS.get(api, ())) for api in COLUMNS | MORE_FIELDS},
+    **{api: fields_of(STATEMENTS.get(api, {}), *KEYS, *told.values()) for api, told in FIGURES.items()},
+}
+"""What is asked for by name; the small macro tables come whole."""
 
 
-def read(dataset: facts.Dataset[Any], row: Row, **given: Any) -> dict[str, Any]:
-    return TUSHARE.row(dataset, TABLES[dataset], row, **given)
+def read(dataset: facts.Dataset[Any], api: str, row: Row, **given: Any) -> dict[str, Any]:
+    return TUSHARE.row(dataset, COLUMNS[api], row, **given)
 
 
 def bar(row: Row, factor: Any, spells: Sequence[SpecialTreatment]) -> Row:
     """`factor` is the day's own adjustment factor; a day without one is refused, not given its neighbour's."""
-    told = read(facts.BARS, row, adj_factor=read_number(factor))
+    told = read(facts.BARS, "daily", row, adj_factor=read_number(factor))
     on = told.get("trade_date")
     under = isinstance(on, date) and any(s.start <= on < (s.end or date.max) for s in spells)
     return told | {"is_st": under}
@@ -132,7 +104,12 @@ def dividend(row: Row) -> Row | None:
     if row.get("div_proc") != IMPLEMENTED:
         return None
     days = (row.get(name) for name in ("imp_ann_date", "record_date", "ex_date", "ann_date"))
-    told = read(facts.DIVIDENDS, row, announced_on=read_day(next((found for found in days if found), None)))
+    told = read(
+        facts.DIVIDENDS,
+        "dividend",
+        row,
+        announced_on=read_day(next((found for found in days if found), None)),
+    )
     return told if {"cash_per_share", "bonus_per_share"} & told.keys() else told | {"cash_per_share": None}
 
 
@@ -141,7 +118,7 @@ def announcement(row: Row) -> Row:
     recorded = row.get("rec_time")
     printed = read_day(recorded) or read_day(row.get("ann_date"))
     seen = TUSHARE.read_moment(recorded) or TUSHARE.moment(printed, END_OF_DAY)
-    return read(facts.NEWS, row, kind="announcement", **known_from(seen))
+    return read(facts.NEWS, "anns_d", row, kind="announcement", **known_from(seen))
 
 
 def company(row: Row, names: Iterable[Row]) -> Row:
@@ -149,7 +126,7 @@ def company(row: Row, names: Iterable[Row]) -> Row:
     called = dict.fromkeys([row.get("fullname"), *(past.get("name") for past in names)])
     aliases = tuple(name for name in called if name and name != row.get("name"))
     told = {"aliases": aliases, "st_history": special_treatments(names), "names": names_since(names)}
-    return read(facts.COMPANIES, row, **told)
+    return read(facts.COMPANIES, "stock_basic", row, **told)
 
 
 def names_since(names: Iterable[Row]) -> tuple[NameSince, ...]:
