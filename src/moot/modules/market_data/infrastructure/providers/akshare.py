@@ -203,7 +203,8 @@ class AkshareProvider(outside.LibrarySource):
     async def _unlocks(self, symbol: str, *_: object) -> list[Row]:
         asked = {"symbol": symbol.partition(".")[0]}
         found = await self._table("stock_restricted_release_queue_sina", asked, host=SINA)
-        return [akshare_reports.unlock(symbol, row) for row in found]
+        columns = akshare_rows.COLUMNS["unlock"]
+        return [AKSHARE.row(facts.UNLOCKS, columns, row, symbol=symbol) for row in found]
 
     async def _flows(self, symbol: str, *_: object) -> list[Row]:
         """Large orders of the last half year; what was held by way of Hong Kong, while that was told by the day."""

@@ -12,13 +12,12 @@ from typing import Any
 from moot.modules.market_data.domain import facts
 from moot.modules.market_data.domain.facts import Dataset
 from moot.modules.market_data.infrastructure.providers import rows
-from moot.modules.market_data.infrastructure.providers.akshare_rows import AKSHARE, columns_of
+from moot.modules.market_data.infrastructure.providers.akshare_rows import AKSHARE, COLUMNS
 from moot.modules.market_data.infrastructure.providers.outside import Row
 from moot.modules.market_data.infrastructure.providers.rows import NextSession
 from moot.shared.domain.symbol import Market
 
 BEFORE_OPENING, CLOSE = time(9), rows.CLOSE_AND_RELEASE[Market.CN][0]
-TEN_THOUSAND, PER_TEN_SHARES = 10_000, 0.1
 IMPLEMENTED = "实施分配"
 LONGEST_NAME = 4
 """Letters in a person's name; one of another people has a dot in it."""
@@ -29,26 +28,6 @@ PROFIT_OF_OWNERS = "004"
 FILE = "RPT_F10"
 EARNERS = "RPT_LICO_FN_CPD"
 """Everybody who reported a year, with the industry."""
-FILED = "period_end=REPORT_DATE announced_on=NOTICE_DATE "
-PARTS: dict[str, rows.Columns] = {
-    "INCOME": columns_of(
-        f"{FILED} revenue=OPERATE_INCOME cost_of_sales=OPERATE_COST selling_expense=SALE_EXPENSE "
-        "admin_expense=MANAGE_EXPENSE research_expense=RESEARCH_EXPENSE finance_expense=FINANCE_EXPENSE "
-        "interest_expense=FE_INTEREST_EXPENSE operating_profit=OPERATE_PROFIT profit_before_tax=TOTAL_PROFIT "
-        "income_tax=INCOME_TAX net_profit=NETPROFIT net_profit_parent=PARENT_NETPROFIT"
-    ),
-    "BALANCE": columns_of(
-        f"{FILED} cash=MONETARYFUNDS receivables=ACCOUNTS_RECE inventory=INVENTORY fixed_assets=FIXED_ASSET "
-        "current_assets=TOTAL_CURRENT_ASSETS intangibles=INTANGIBLE_ASSET goodwill=GOODWILL total_assets=TOTAL_ASSETS"
-        " short_debt=SHORT_LOAN payables=ACCOUNTS_PAYABLE current_liabilities=TOTAL_CURRENT_LIAB long_debt=LONG_LOAN "
-        "bonds=BOND_PAYABLE total_liabilities=TOTAL_LIABILITIES retained_earnings=UNASSIGN_RPOFIT "
-        "minority_interest=MINORITY_EQUITY equity=TOTAL_PARENT_EQUITY shares=SHARE_CAPITAL"
-    ),
-    "CASHFLOW": columns_of(
-        f"{FILED} operating_cash=NETCASH_OPERATE investing_cash=NETCASH_INVEST financing_cash=NETCASH_FINANCE "
-        "capex=CONSTRUCT_LONG_ASSET depreciation=FA_IR_DEPR cash_change=CCE_ADD"
-    ),
-}
 
 
 def corrected(told: Row, raw: Row, _: NextSession) -> Row:
@@ -80,8 +59,9 @@ class Report:
         return f"({about}){self.narrowed}"
 
     def read(self, dataset: Dataset[Any], symbol: str, raw: Row, next_session: NextSession) -> Row | None:
-        told = rows.read_columns(dataset, self.columns, raw)
-        return self.row({"symbol": symbol, "source": AKSHARE.name, **told}, raw, next_session)
+        told = {"symbol": symbol, **rows.read_columns(dataset, self.columns, raw)}
+        row = self.row(told, raw, next_session)
+        return None if row is None else AKSHARE.tell(dataset, row)
 
 
 def merge_statements(parts: Iterable[Row]) -> Iterator[Row]:
@@ -94,30 +74,30 @@ def merge_statements(parts: Iterable[Row]) -> Iterator[Row]:
     yield from periods.values()
 
 
-def _announced(told: Row, _raw: Row, _: NextSession) -> Row:
-    return {**told, **rows.known_from(AKSHARE.moment(told.get("announced_on")))}
+def as_told(told: Row, _raw: Row, _: NextSession) -> Row:
+    return told
 
 
 def _valuation(told: Row, _raw: Row, _: NextSession) -> Row:
     """Nothing in free float is a figure that is missing."""
-    return AKSHARE.tell(facts.VALUATIONS, {**told, "circ_mv": told.get("circ_mv") or None})
+    return {**told, "circ_mv": told.get("circ_mv") or None}
 
 
-def _dividend(told: Row, raw: Row, later: NextSession) -> Row | None:
+def _dividend(told: Row, raw: Row, _: NextSession) -> Row | None:
     """Known from the announcement of its dates, once it was carried out; a plan is no dividend yet."""
     if raw.get("ASSIGN_PROGRESS") != IMPLEMENTED:
         return None
     planned, settled = (rows.read_day(raw.get(name)) for name in ("PLAN_NOTICE_DATE", "NOTICE_DATE"))
     apart = isinstance(settled, date) and isinstance(planned, date) and settled > planned
     announced = settled if apart else told.get("record_date") or told.get("ex_date") or settled
-    return _announced({**told, "announced_on": announced}, raw, later)
+    return {**told, "announced_on": announced}
 
 
-def _forecast(told: Row, raw: Row, later: NextSession) -> Row | None:
+def _forecast(told: Row, raw: Row, _: NextSession) -> Row | None:
     if raw.get("PREDICT_FINANCE_CODE") != PROFIT_OF_OWNERS:
         return None
     said = " ".join(text for text in (raw.get("PREDICT_TYPE"), told.get("says")) if text)
-    return _announced({**told, "kind": "forecast", "says": said}, raw, later)
+    return {**told, "kind": "forecast", "says": said}
 
 
 def _express(told: Row, raw: Row, later: NextSession) -> Row:
@@ -131,16 +111,16 @@ def _pledge(told: Row, _raw: Row, next_session: NextSession) -> Row:
     return {**told, **AKSHARE.tell_next_session(told.get("day"), next_session, rows.ANNOUNCED_BY)}
 
 
-def _trade(told: Row, raw: Row, next_session: NextSession) -> Row:
+def _trade(told: Row, raw: Row, _: NextSession) -> Row:
     """Sold shares may be negative; who they belonged to is told by the name alone."""
     shares, holder = told.get("shares"), str(told.get("holder", ""))
     person = len(holder) <= LONGEST_NAME or "·" in holder
-    more = {
+    return {
+        **told,
         "shares": abs(shares) if isinstance(shares, float) else shares,
         "kind": "person" if person else "company",
         "direction": DIRECTIONS.get(str(raw.get("DIRECTION"))),
     }
-    return _announced({**told, **more}, raw, next_session)
 
 
 def _northbound(told: Row, _raw: Row, next_session: NextSession) -> Row:
@@ -155,79 +135,31 @@ def last_full_year(day: date) -> str:
 
 
 NORTHBOUND = Report(
-    "RPT_MUTUAL_HOLDSTOCKNDATE_STA",
-    columns_of("trade_date=TRADE_DATE northbound_shares=HOLD_SHARES northbound_percent=HOLD_SHARES_RATIO"),
-    _northbound,
-    '(INTERVAL_TYPE="1")',
+    "RPT_MUTUAL_HOLDSTOCKNDATE_STA", COLUMNS["northbound"], _northbound, '(INTERVAL_TYPE="1")'
 )
 STATEMENTS = [
-    [Report(f"RPT_F10_FINANCE_{kind}{part}", columns) for part, columns in PARTS.items()] for kind in "GBSI"
+    [Report(f"RPT_F10_FINANCE_{kind}{part}", columns) for part, columns in COLUMNS["statements"].items()]
+    for kind in "GBSI"
 ]
 """General, bank, securities, insurance: each kind has its own three, and a company is of one kind."""
-FORECAST = columns_of(
-    f"{FILED} net_profit_low=PREDICT_AMT_LOWER net_profit_high=PREDICT_AMT_UPPER change_low=ADD_AMP_LOWER "
-    "change_high=ADD_AMP_UPPER says=PREDICT_CONTENT"
-)
-EXPRESS = columns_of(
-    f"{FILED} net_profit_low=PARENT_NETPROFIT change_low=JLRTBZCL revenue=TOTAL_OPERATE_INCOME eps=BASIC_EPS"
-)
-VALUATION = columns_of(
-    "trade_date=TRADE_DATE close=CLOSE_PRICE total_mv=TOTAL_MARKET_CAP circ_mv=NOTLIMITED_MARKETCAP_A pe=PE_LAR "
-    "pe_ttm=PE_TTM pb=PB_MRQ ps_ttm=PS_TTM"
-)
-FIGURES = columns_of(
-    f"{FILED} gross_margin=XSMLL netprofit_margin=XSJLL roe_waa=ROEJQ roic=ROIC eps=EPSJB bps=BPS ocfps=MGJYXJJE "
-    "profit_dedt=KCFJCXSYJLR current_ratio=LD quick_ratio=SD debt_to_assets=ZCFZL invturn_days=CHZZTS "
-    "arturn_days=YSZKZZTS assets_turn=TOAZZL total_revenue_ps=PER_TOI fcff=FCFF_BACK total_revenue=TOTALOPERATEREVE "
-    "net_profit=PARENTNETPROFIT"
-)
-DIVIDEND: rows.Columns = {
-    **columns_of("period_end=REPORT_DATE record_date=EQUITY_RECORD_DATE ex_date=EX_DIVIDEND_DATE"),
-    "cash_per_share": ("PRETAX_BONUS_RMB", PER_TEN_SHARES),
-    "bonus_per_share": ("BONUS_IT_RATIO", PER_TEN_SHARES),
-}
-HOLDERS = columns_of("period_end=END_DATE announced_on=HOLD_NOTICE_DATE holders=HOLDER_NUM")
-PLEDGE: rows.Columns = {
-    **columns_of("day=TRADE_DATE pledged_percent=PLEDGE_RATIO"),
-    "pledged_shares": ("REPURCHASE_BALANCE", TEN_THOUSAND),
-}
-TRADE: rows.Columns = {
-    **columns_of(
-        "announced_on=NOTICE_DATE holder=HOLDER_NAME percent=AFTER_CHANGE_RATE average_price=TRADE_AVERAGE_PRICE"
-    ),
-    "shares": ("CHANGE_NUM", TEN_THOUSAND),
-}
 REPORTS: dict[Dataset[Any], tuple[Report, ...]] = {
-    facts.VALUATIONS: (Report("RPT_VALUEANALYSIS_DET", VALUATION, _valuation),),
-    facts.REPORTS: (Report("RPT_F10_FINANCE_MAINFINADATA", FIGURES),),
-    facts.DIVIDENDS: (Report("RPT_SHAREBONUS_DET", DIVIDEND, _dividend),),
+    facts.VALUATIONS: (Report("RPT_VALUEANALYSIS_DET", COLUMNS["valuation"], _valuation),),
+    facts.REPORTS: (Report("RPT_F10_FINANCE_MAINFINADATA", COLUMNS["figures"]),),
+    facts.DIVIDENDS: (Report("RPT_SHAREBONUS_DET", COLUMNS["dividend"], _dividend),),
     facts.NOTICES: (
-        Report("RPT_PUBLIC_OP_NEWPREDICT", FORECAST, _forecast),
-        Report("RPT_FCI_PERFORMANCEE", EXPRESS, _express),
+        Report("RPT_PUBLIC_OP_NEWPREDICT", COLUMNS["forecast"], _forecast),
+        Report("RPT_FCI_PERFORMANCEE", COLUMNS["express"], _express),
     ),
-    facts.HOLDERS: (Report("RPT_HOLDERNUM_DET", HOLDERS, _announced),),
-    facts.PLEDGES: (Report("RPT_CSDC_LIST", PLEDGE, _pledge),),
-    facts.HOLDER_TRADES: (Report("RPT_SHARE_HOLDER_INCREASE", TRADE, _trade),),
+    facts.HOLDERS: (Report("RPT_HOLDERNUM_DET", COLUMNS["holders"], as_told),),
+    facts.PLEDGES: (Report("RPT_CSDC_LIST", COLUMNS["pledge"], _pledge),),
+    facts.HOLDER_TRADES: (Report("RPT_SHARE_HOLDER_INCREASE", COLUMNS["trade"], _trade),),
 }
-UNLOCK: rows.Columns = {
-    **columns_of("unlock_date=解禁日期 announced_on=公告日期"),
-    "shares": ("解禁数量", TEN_THOUSAND),
-}
-"""Of Sina, for Eastmoney does not say when one was announced."""
-
-
-def unlock(symbol: str, row: Row) -> Row:
-    told = rows.read_columns(facts.UNLOCKS, UNLOCK, row)
-    return _announced({"symbol": symbol, "source": AKSHARE.name, **told}, row, rows.next_weekday)
-
-
-FLOW = columns_of("trade_date=f51 net_inflow=f52")
 
 
 def flows(symbol: str, moved: Iterable[Row], held: Iterable[Row]) -> Iterator[Row]:
     """By day: large orders are known that evening; a day with what is held by way of Hong Kong waits for it."""
     by_day = {row["trade_date"]: row for row in held if "trade_date" in row}
     for row in moved:
-        told = AKSHARE.row(facts.FLOWS, FLOW, row, symbol=symbol)
+        told = AKSHARE.row(facts.FLOWS, COLUMNS["flow"], row, symbol=symbol)
         yield {**told, **by_day.pop(told.get("trade_date"), {})}
     yield from by_day.values()

@@ -1,13 +1,15 @@
-"""What AKShare reads in our words: which function has what of whom, its columns and units.
+"""What AKShare reads in our words: which function has what of whom, its columns and units (in `akshare.toml`).
 
-What is missing in a row stays so, to be refused by name. Eastmoney counts volume in lots, the others in shares.
+What is missing in a row stays so, to be refused by name.
 """
 
 import re
+import tomllib
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
+from pathlib import Path
 from typing import Any
 
 from moot.modules.market_data.domain import facts
@@ -18,6 +20,8 @@ from moot.modules.market_data.infrastructure.providers.outside import Row
 from moot.shared.domain.symbol import Market, Symbol
 
 AKSHARE = rows.Source("akshare", Market.CN)
+COLUMNS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("akshare.toml").read_text(encoding="utf-8"))
+ENGLISH, CHINESE = COLUMNS["english"], COLUMNS["chinese"]
 SINA, TENCENT, SHANGHAI, SHENZHEN, BEIJING = "sina", "tencent", "sse", "szse", "bse"
 """The hosts beside Eastmoney."""
 NOTICE_PAGE = "https://data.eastmoney.com/notices/detail/{code}/{art_code}.html"
@@ -28,11 +32,6 @@ TICK = 2
 """Decimals of a price; the exchanges round reference prices to them."""
 
 Step = tuple[date, float]
-
-
-def columns_of(text: str) -> dict[str, str]:
-    """By our field, its column there: `close=收盘 open=开盘`."""
-    return dict(pair.split("=") for pair in text.split())
 
 
 @dataclass(frozen=True)
@@ -56,13 +55,6 @@ class Quotes:
         return {"symbol": f"{exchange}{code}" if self.prefixed else code.upper(), **days, **self.more}
 
 
-ENGLISH: rows.Columns = columns_of(
-    "trade_date=date open=open high=high low=low close=close volume=volume amount=amount"
-)
-CHINESE: rows.Columns = {
-    **columns_of("trade_date=日期 open=开盘 high=最高 low=最低 close=收盘 amount=成交额"),
-    "volume": ("成交量", LOT),
-}
 IN_TIME = {"timeout": outside.REQUEST_SECONDS}
 QUOTES = (
     Quotes("stock_zh_a_hist", CHINESE, prefixed=False, more={"period": "daily", "adjust": "", **IN_TIME}),
