@@ -238,8 +238,7 @@ def name_listed(companies: Iterable[Company], today: date) -> dict[str, str]:
 def name_then(company: Company, today: date) -> str:
     if company.names:
         return _names_then(company, today)[-1].name
-    troubled = any(spell.start <= today < (spell.end or date.max) for spell in company.st_history)
-    return company.name if troubled else strip_marks(company.name)
+    return company.name if series.in_spell(company.st_history, today) else strip_marks(company.name)
 
 
 def _names_then(company: Company, today: date) -> tuple[NameSince, ...]:

@@ -11,7 +11,7 @@ from moot.modules.market_data.application.market_data import MarketData
 from moot.modules.market_data.application.sync import SyncEvent, SyncService, SyncWatch
 from moot.modules.market_data.domain import facts
 from moot.modules.market_data.domain.provider import IndexMembers, MarketDataProvider
-from moot.modules.market_data.domain.seams import TOLERANCE, ex_step
+from moot.modules.market_data.domain.series import TOLERANCE, ex_step
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.domain.trading_rules import TradingCalendar, price_limit
 from moot.shared.domain.errors import InvalidInput, Unavailable

@@ -21,8 +21,7 @@ from pydantic import BaseModel, TypeAdapter
 
 from moot.modules.market_data.domain.facts import BARS, COMPANIES, DATASETS, Dataset
 from moot.modules.market_data.domain.provider import A_DAY, Batch, Coverage, Range, home_of
-from moot.modules.market_data.domain.seams import CountGap, Point, find_scales
-from moot.modules.market_data.domain.series import date_spell
+from moot.modules.market_data.domain.series import CountGap, Point, date_spell, find_scales
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.domain.trading_rules import TradingCalendar, trading_calendar
 from moot.modules.market_data.infrastructure.lake_rows import HeldRows, facts_of, frame_of, schema_of

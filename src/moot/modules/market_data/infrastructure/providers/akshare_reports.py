@@ -6,7 +6,7 @@ dates are days, and what is dated is out by the evening of that day. Unlocks are
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import date, time
+from datetime import date
 from typing import Any
 
 from moot.modules.market_data.domain import facts
@@ -17,7 +17,7 @@ from moot.modules.market_data.infrastructure.providers.outside import Row
 from moot.modules.market_data.infrastructure.providers.rows import NextSession
 from moot.shared.domain.symbol import Market
 
-BEFORE_OPENING, CLOSE = time(9), rows.CLOSE_AND_RELEASE[Market.CN][0]
+CLOSE = rows.CLOSE_AND_RELEASE[Market.CN][0]
 IMPLEMENTED = "实施分配"
 LONGEST_NAME = 4
 """Letters in a person's name; one of another people has a dot in it."""
@@ -125,7 +125,7 @@ def _trade(told: Row, raw: Row, _: NextSession) -> Row:
 
 def _northbound(told: Row, _raw: Row, next_session: NextSession) -> Row:
     """What is held by way of Hong Kong is told the morning after."""
-    return {**told, **AKSHARE.tell_next_session(told.get("trade_date"), next_session, BEFORE_OPENING)}
+    return {**told, **AKSHARE.tell_next_session(told.get("trade_date"), next_session, rows.BEFORE_OPENING)}
 
 
 def last_full_year(day: date) -> str:

@@ -7,7 +7,7 @@ and name, and no good one is lost with it.
 import asyncio
 import hashlib
 from collections.abc import Iterable, Iterator
-from datetime import date, time
+from datetime import date
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from moot.modules.market_data.domain import facts
 from moot.modules.market_data.domain.facts import Dataset
 from moot.modules.market_data.domain.provider import Batch, NotOffered, Refusal, screen
-from moot.modules.market_data.domain.seams import ex_step
+from moot.modules.market_data.domain.series import ex_step
 from moot.modules.market_data.domain.spelling import infer, market_of, read_code
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.infrastructure.providers import file_mapping, file_tables, rows
@@ -33,7 +33,6 @@ DECIMALS = 4
 """Of a reference price."""
 TRADING = "trading"
 """A column that says the opposite of `suspended`, as Baostock's `tradestatus` does."""
-END_OF_DAY = time(23, 59, 59)
 PUBLISHED = "published"
 """A column whose time of day matters, read as it is."""
 NUMBER = "number"
@@ -67,7 +66,7 @@ def _tell(dataset: Dataset[Any], source: rows.Source, row: Row) -> Row:
     if dataset is not facts.NEWS:
         return row if dataset is facts.MACRO else source.tell(dataset, row)
     published = row.pop(PUBLISHED, None)
-    seen = source.read_moment(published) or source.moment(rows.read_day(published), END_OF_DAY)
+    seen = source.read_moment(published) or source.moment(rows.read_day(published), rows.END_OF_DAY)
     mark = hashlib.sha256(f"{row.get('symbol')} {published} {row.get('title')}".encode()).hexdigest()[:16]
     return {"url": f"files:{mark}", "kind": "announcement", **row, **rows.known_from(seen)}
 

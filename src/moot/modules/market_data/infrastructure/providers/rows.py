@@ -36,6 +36,7 @@ LONGEST_HOLIDAY = timedelta(days=12)
 """How far the day printed on an announcement may lie from the day it became visible."""
 ANNOUNCED_BY = time(18)
 """An announcement is dated, not timed: by this hour of its day it is out."""
+BEFORE_OPENING, END_OF_DAY = time(9), time(23, 59, 59)
 CN_DEADLINES: dict[int, tuple[int, int, int]] = {3: (0, 4, 30), 6: (0, 8, 31), 9: (0, 10, 31), 12: (1, 4, 30)}
 """By the month of a period's end: years later, month, day."""
 MARKET_INDEXES = {

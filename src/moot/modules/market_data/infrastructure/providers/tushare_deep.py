@@ -1,7 +1,6 @@
 """Tushare's deeper tables in our words: statements, notices, indexes, owners, pressure, and when each was known."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import time
 from functools import partial
 from typing import Any
 
@@ -9,6 +8,7 @@ from moot.modules.market_data.domain import facts
 from moot.modules.market_data.infrastructure.providers.outside import Row
 from moot.modules.market_data.infrastructure.providers.rows import (
     ANNOUNCED_BY,
+    BEFORE_OPENING,
     NextSession,
     read_columns,
     read_number,
@@ -25,7 +25,6 @@ from moot.modules.market_data.infrastructure.providers.tushare_rows import (
 Tables = Mapping[str, Iterable[Row]]
 Tell = Callable[[str, Tables], Iterable[Row]]
 TEN_THOUSAND = 10_000
-BEFORE_OPENING = time(9)
 PLEDGED = {"unrest_pledge": TEN_THOUSAND, "rest_pledge": TEN_THOUSAND}
 LARGE_ORDERS = {
     f"{way}_{size}_amount": sign * TEN_THOUSAND

@@ -9,16 +9,18 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, time, timedelta
+from datetime import date, timedelta
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from moot.modules.market_data.domain import facts
+from moot.modules.market_data.domain.series import in_spell
 from moot.modules.market_data.infrastructure.providers.outside import Row
 from moot.modules.market_data.infrastructure.providers.rows import (
     CLOSE_AND_RELEASE,
+    END_OF_DAY,
     Columns,
     Series,
     Source,
@@ -31,7 +33,6 @@ from moot.shared.domain.facts import FinancialReport, NameSince, SpecialTreatmen
 from moot.shared.domain.symbol import Market
 
 TUSHARE = Source("tushare", Market.CN)
-END_OF_DAY = time(23, 59, 59)
 IMPLEMENTED = "实施"
 ST_NAME = re.compile(r"S?\*?ST")
 
@@ -83,8 +84,7 @@ def bar(row: Row, factor: Any, spells: Sequence[SpecialTreatment]) -> Row:
     """`factor` is the day's own adjustment factor; a day without one is refused, not given its neighbour's."""
     told = read(facts.BARS, "daily", row, adj_factor=read_number(factor))
     on = told.get("trade_date")
-    under = isinstance(on, date) and any(s.start <= on < (s.end or date.max) for s in spells)
-    return told | {"is_st": under}
+    return told | {"is_st": isinstance(on, date) and in_spell(spells, on)}
 
 
 def suspended_bars(quotes: Iterable[Row], halts: Iterable[Row]) -> Iterator[tuple[Row, Any]]:
