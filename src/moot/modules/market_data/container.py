@@ -30,7 +30,7 @@ from moot.shared.infrastructure.call_audit import ExternalCalls
 from moot.shared.infrastructure.execution_context import is_replay, moment_of_reading
 
 if TYPE_CHECKING:
-    from moot.modules.market_data.infrastructure.lake import Lake
+    from moot.modules.market_data.infrastructure.cross_section import MeasuringLake
     from moot.modules.market_data.infrastructure.lake_sql import LakeDatabase
 
 OUTSIDE = ("tushare", *BY_REQUEST)
@@ -106,12 +106,12 @@ class MarketDataContainer:
         return self._market_data.directory
 
     def upkeep(self) -> MarketDataUpkeep:
-        return MarketDataUpkeep(self._market_data, self._syncing, self._sources, trading_calendar)
+        return MarketDataUpkeep(self._market_data, self._syncing)
 
     def imports(self) -> ImportService:
         from moot.modules.market_data.infrastructure.providers.files import read_import
 
-        return ImportService(read_import, self._store, self._store, self.clock)
+        return ImportService(read_import, self._store, self.clock)
 
     async def close(self) -> None:
         if "_database" in self.__dict__:
@@ -122,7 +122,7 @@ class MarketDataContainer:
                     await provider.aclose()
 
     @cached_property
-    def _store(self) -> "Lake":
+    def _store(self) -> "MeasuringLake":
         from moot.modules.market_data.infrastructure.cross_section import MeasuringLake
 
         return MeasuringLake(self._folder)

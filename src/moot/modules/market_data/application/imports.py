@@ -10,15 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from moot.modules.market_data.domain import facts
-from moot.modules.market_data.domain.provider import (
-    Batch,
-    FactStore,
-    MarketDataProvider,
-    Range,
-    Refusal,
-    fill,
-    screen,
-)
+from moot.modules.market_data.domain.provider import Batch, FactStore, Range, Refusal, fill, screen
 from moot.modules.market_data.domain.series import cover
 from moot.modules.market_data.domain.texts import SAY
 from moot.shared.domain.clock import Clock
@@ -56,7 +48,6 @@ class Imports:
 class ImportService:
     read_file: ReadImport
     store: FactStore
-    lake: MarketDataProvider
     clock: Clock
 
     async def bring_in(self, file: Path, mapping: Path | None) -> Imports:
@@ -73,7 +64,7 @@ class ImportService:
         refused, symbols, rows, span = list(batch.refused), [], 0, _span(batch)
         for subject, told in _by_subject(dataset, batch).items():
             new = await self._check_values(subject, told) if dataset is facts.VALUATIONS else Batch(told)
-            kept = await self.lake.read(dataset, subject) if dataset in PARTIAL else []
+            kept = await self.store.read(dataset, subject) if dataset in PARTIAL else []
             whole = merge(dataset, kept, new) if dataset in PARTIAL else new
             refused += new.refused
             try:
@@ -89,7 +80,7 @@ class ImportService:
 
     async def _check_values(self, symbol: str, days: Sequence[Any]) -> Batch[Any]:
         """Market values against price times the shares of the nearest statements kept, where the file tells none."""
-        kept = await self.lake.read(facts.STATEMENTS, symbol)
+        kept = await self.store.read(facts.STATEMENTS, symbol)
         told = [(each.period_end, each.shares) for each in kept if each.shares]
         good, odd = [], list[Refusal]()
         for day in days:

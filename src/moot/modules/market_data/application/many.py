@@ -6,6 +6,7 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from moot.modules.market_data.domain.facts import Dataset
+from moot.modules.market_data.domain.provider import MarketDataProvider, Measures, Sight
 
 if TYPE_CHECKING:
     import polars as pl
@@ -36,6 +37,9 @@ class Rows:
 class ReadsMany(Protocol):
     """A source that reads many shares in one go, from what it keeps: it fetches nothing for them."""
 
+    async def measure(self, symbols: Collection[str], sight: Sight) -> Mapping[str, Measures]:
+        """By symbol; one of whom nothing is kept is left out."""
+
     async def read_many(self, dataset: Dataset[Any], symbols: Collection[str], wanted: Wanted) -> Rows:
         """What was known then; a symbol of which nothing is kept has no row."""
 
@@ -43,3 +47,7 @@ class ReadsMany(Protocol):
         self, dataset: Dataset[Any], symbols: Collection[str], as_of: datetime
     ) -> Mapping[str, Sequence[Any]]:
         """The same as facts, by symbol and oldest first: for what comes whole, and is little."""
+
+
+class Keeps(MarketDataProvider, ReadsMany, Protocol):
+    """The lake, one share or many at a time."""

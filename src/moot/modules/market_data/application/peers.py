@@ -8,8 +8,9 @@ from datetime import date, datetime, timedelta
 from statistics import median
 from typing import TypeVar
 
+from moot.modules.market_data.application.many import ReadsMany
 from moot.modules.market_data.domain import facts
-from moot.modules.market_data.domain.provider import MarketDataProvider, Measures, MeasuresMany, Sight
+from moot.modules.market_data.domain.provider import MarketDataProvider, Measures, Sight
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.facts import Company, DailyBar, DailyValuation, Fact, FinancialReport, quarter_of
 from moot.shared.domain.peers import CrossSection, Peer, Place
@@ -44,8 +45,8 @@ def see_from(symbol: Symbol, as_of: datetime) -> Sight:
 
 async def measure_each(source: MarketDataProvider, names: Mapping[str, str], sight: Sight) -> dict[str, Peer]:
     """In one read where the source can."""
-    if isinstance(source, MeasuresMany):
-        found = await source.measure(names, sight)
+    if isinstance(source, ReadsMany):
+        found: Mapping[str, Measures] = await source.measure(names, sight)
     else:
         found = {symbol: await _measure(source, symbol, sight) for symbol in names}
     return {symbol: Peer(symbol=symbol, name=name, **found.get(symbol, {})) for symbol, name in names.items()}

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel
 
-from moot.modules.market_data.application.many import ReadsMany, Rows, Wanted
+from moot.modules.market_data.application.many import Keeps, Rows, Wanted
 from moot.modules.market_data.domain.facts import BARS, COMPANIES, DATASETS, INDEX_BARS, Dataset
 from moot.modules.market_data.domain.provider import (
     A_DAY,
@@ -19,7 +19,6 @@ from moot.modules.market_data.domain.provider import (
     IndustryIndexes,
     MarketDataProvider,
     Measures,
-    MeasuresMany,
     Missing,
     NotOffered,
     Range,
@@ -181,7 +180,7 @@ class SyncedSource:
     tells when a session that runs again first ran, and `offline` that it asks nobody outside.
     """
 
-    lake: MarketDataProvider
+    lake: Keeps
     sync: SyncService
     market: Market
     moment: Callable[[datetime], datetime] = lambda now: now
@@ -220,25 +219,18 @@ class SyncedSource:
             await asyncio.to_thread(keep)
         return bool(found)
 
-    async def measure(self, symbols: Collection[str], sight: Sight) -> dict[str, Measures]:
+    async def measure(self, symbols: Collection[str], sight: Sight) -> Mapping[str, Measures]:
         """Of what is kept: to fetch a whole industry for one company is for `data sync`."""
-        seen = replace(sight, today=self._reach(sight.today))
-        return await self.lake.measure(symbols, seen) if isinstance(self.lake, MeasuresMany) else {}
+        return await self.lake.measure(symbols, replace(sight, today=self._reach(sight.today)))
 
     async def read_many(self, dataset: Dataset[Any], symbols: Collection[str], wanted: Wanted) -> Rows:
         """Of what is kept, likewise."""
-        reach = replace(wanted, end=self._reach(wanted.end))
-        return await self._read_kept().read_many(dataset, symbols, reach)
+        return await self.lake.read_many(dataset, symbols, replace(wanted, end=self._reach(wanted.end)))
 
     async def read_facts(
         self, dataset: Dataset[Any], symbols: Collection[str], as_of: datetime
     ) -> Mapping[str, Sequence[Any]]:
-        return await self._read_kept().read_facts(dataset, symbols, as_of)
-
-    def _read_kept(self) -> ReadsMany:
-        if not isinstance(self.lake, ReadsMany):
-            raise NotOffered(SAY("sync.no_source"))
-        return self.lake
+        return await self.lake.read_facts(dataset, symbols, as_of)
 
     async def company(self, symbol: str) -> Company | None:
         """Looked up where a source can, and kept."""

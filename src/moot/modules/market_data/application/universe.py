@@ -24,7 +24,7 @@ from moot.modules.market_data.application.market_data import (
 from moot.modules.market_data.application.peers import find_places, measure_each, see_from
 from moot.modules.market_data.application.sync import SyncedSource, last_day
 from moot.modules.market_data.domain.facts import BARS, BY_MODEL, VALUATIONS, Dataset
-from moot.modules.market_data.domain.provider import A_DAY, MarketDataProvider, NotOffered, Sight
+from moot.modules.market_data.domain.provider import A_DAY, MarketDataProvider, Sight
 from moot.shared.domain.errors import AppError, InvalidInput, Unavailable
 from moot.shared.domain.facts import Company
 from moot.shared.domain.peers import CrossSection, Peer
@@ -188,19 +188,17 @@ class Universe:
 
     async def _read(self, dataset: Dataset[Any], shares: Sequence[Symbol], wanted: Wanted) -> Rows:
         source = self._data.source_of(shares[0])
-        if isinstance(source, ReadsMany):
-            with suppress(NotOffered):
-                rows = await source.read_many(dataset, [share.text for share in shares], wanted)
-                return Rows(_typed(rows.frame), rows.damaged)
-        return await self._read_each(dataset, shares, wanted)
+        if not isinstance(source, ReadsMany):
+            return await self._read_each(dataset, shares, wanted)
+        rows = await source.read_many(dataset, [share.text for share in shares], wanted)
+        return Rows(_typed(rows.frame), rows.damaged)
 
     async def _read_facts(
         self, dataset: Dataset[Any], shares: Sequence[Symbol], as_of: datetime
     ) -> Mapping[str, Sequence[Any]]:
         source = self._data.source_of(shares[0])
         if isinstance(source, ReadsMany):
-            with suppress(NotOffered):
-                return await source.read_facts(dataset, [share.text for share in shares], as_of)
+            return await source.read_facts(dataset, [share.text for share in shares], as_of)
         return await self._ask_each(dataset, shares, Wanted(date.min, date.max, as_of, ()))
 
     async def _read_each(self, dataset: Dataset[Any], shares: Sequence[Symbol], wanted: Wanted) -> Rows:

@@ -148,8 +148,6 @@ class SyncPlan:
 class MarketDataUpkeep:
     market_data: MarketData
     syncing: SyncService
-    sources: Mapping[Market, MarketDataProvider]
-    calendar_of: Callable[[Market], TradingCalendar]
 
     async def plan(
         self, texts: Sequence[str], universe: str | None, start: date | None, end: date | None
@@ -170,7 +168,7 @@ class MarketDataUpkeep:
 
     async def holdings(self) -> list[Holding]:
         now, inventory = self.syncing.clock.now(), self.syncing.store.inventory()
-        return [hold(kept, now, self.calendar_of) for kept in inventory]
+        return [hold(kept, now, self.market_data.calendar_of) for kept in inventory]
 
     async def examine(self, text: str) -> list[Remark]:
         """What is odd about the data of a company, and where its sources tell it differently."""
@@ -179,12 +177,12 @@ class MarketDataUpkeep:
         today = symbol.local_date(now)
         start = today - HISTORY
         bars = await self.market_data.daily_bars(symbol, start, today, as_of=now, adjusted=False)
-        told = await self.sources[symbol.market].read(facts.BARS, symbol.text, start, today)
+        told = await self.market_data.source_of(symbol).read(facts.BARS, symbol.text, start, today)
         case = Case(
             company,
             bars,
             await self.market_data.daily_valuations(symbol, start, today, as_of=now),
-            self.calendar_of(symbol.market),
+            self.market_data.calendar_of(symbol.market),
             frozenset(bar.trade_date for bar in bars) - {bar.trade_date for bar in told},
         )
         sources = self.syncing.providers.get(symbol.market, {})
@@ -195,12 +193,16 @@ class MarketDataUpkeep:
         for dataset in facts.DATASETS.values():
             subject = symbol.text if dataset.by_symbol else symbol.market.value
             kept = self.syncing.store.coverage(dataset, subject)
-            if kept and kept.newest and hold(kept, self.syncing.clock.now(), self.calendar_of).too_old:
+            if (
+                kept
+                and kept.newest
+                and hold(kept, self.syncing.clock.now(), self.market_data.calendar_of).too_old
+            ):
                 yield _remark("old", kept.newest, dataset=dataset.label)
 
     async def _universe(self, universe: str | None) -> list[str]:
         """The codes of everybody listed in China, of an index, or of a file with one company a line."""
-        china = self.sources.get(Market.CN)
+        china = self.market_data.directory.sources.get(Market.CN)
         if universe is None:
             return []
         if universe == "all":

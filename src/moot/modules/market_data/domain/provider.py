@@ -1,7 +1,7 @@
 """The seams of market data: a source (the demo market, the lake, a provider outside), and where facts are kept."""
 
 import calendar
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
@@ -69,26 +69,6 @@ class Coverage:
         before = [last for _, last in self.ranges if last < wanted[0]]
         after = [first for first, _ in self.ranges if first > wanted[1]]
         return (max(before) + A_DAY if before else wanted[0], min(after) - A_DAY if after else wanted[1])
-
-
-class FactStore(Protocol):
-    def coverage(self, dataset: Dataset[Any], subject: str) -> Coverage | None: ...
-
-    def inventory(self) -> Sequence[Coverage]: ...
-
-    def store(
-        self,
-        dataset: Dataset[Any],
-        subject: str,
-        facts: Sequence[BaseModel],
-        *,
-        covered: Range | None,
-        at: datetime,
-    ) -> None:
-        """Merge `facts` into what is kept; all of it or, when the process dies, none of it.
-
-        Raises `Conflict` for what contradicts what is kept.
-        """
 
 
 T = TypeVar("T")
@@ -183,14 +163,6 @@ class Sight:
         return date(year, month + 1, min(self.today.day, calendar.monthrange(year, month + 1)[1]))
 
 
-@runtime_checkable
-class MeasuresMany(Protocol):
-    """A source that measures many companies in one read, from what it keeps: it fetches nothing for them."""
-
-    async def measure(self, symbols: Collection[str], sight: Sight) -> dict[str, Measures]:
-        """By symbol; one of whom nothing is kept is left out."""
-
-
 class MarketDataProvider(Protocol):
     """Returns all it has of `subject`, a symbol or a market; point in time is the caller's business.
 
@@ -205,6 +177,28 @@ class MarketDataProvider(Protocol):
     async def read(
         self, dataset: Dataset[M], subject: str, start: date = date.min, end: date = date.max
     ) -> Batch[M]: ...
+
+
+class FactStore(MarketDataProvider, Protocol):
+    """A source that keeps what it is given."""
+
+    def coverage(self, dataset: Dataset[Any], subject: str) -> Coverage | None: ...
+
+    def inventory(self) -> Sequence[Coverage]: ...
+
+    def store(
+        self,
+        dataset: Dataset[Any],
+        subject: str,
+        facts: Sequence[BaseModel],
+        *,
+        covered: Range | None,
+        at: datetime,
+    ) -> None:
+        """Merge `facts` into what is kept; all of it or, when the process dies, none of it.
+
+        Raises `Conflict` for what contradicts what is kept.
+        """
 
 
 def screen(
