@@ -18,12 +18,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of pand
 
 KNOWN, BANK, UNKNOWN = "600519.SH", "601398.SH", "600999.SH"
 JUNE = (date(2024, 6, 17), date(2024, 6, 21))
-AFTER_THE_HOLIDAY = date(2024, 6, 11)
-
-
-def next_session(day: date) -> date:
-    """10 June 2024 was a holiday."""
-    return AFTER_THE_HOLIDAY if day == date(2024, 6, 7) else date.fromordinal(day.toordinal() + 1)
+AFTER_THE_HOLIDAY = date(2024, 6, 11)  # 10 June 2024 was one
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +39,7 @@ def stub(running: EastmoneyServer, monkeypatch: pytest.MonkeyPatch) -> Eastmoney
 @pytest.fixture
 def provider() -> AkshareProvider:
     fast = Pace(calls=100, per_seconds=0.01, concurrency=4)
-    return AkshareProvider(next_session=next_session, pace=fast, pauses=())
+    return AkshareProvider(pace=fast, pauses=())
 
 
 def evening(*day: int) -> datetime:

@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 
 from moot.modules.market_data.application.fresh_data import FreshData, StaleData
-from moot.modules.market_data.application.market_data import MarketData, count_weekdays
+from moot.modules.market_data.application.market_data import MarketData
 from moot.modules.market_data.container import trading_calendar
 from moot.modules.market_data.domain.facts import DATASETS, STATEMENTS
 from moot.modules.market_data.domain.trading_rules import TradingCalendar
@@ -180,7 +180,6 @@ def test_beyond_its_table_a_calendar_takes_weekdays_for_sessions() -> None:
     assert calendar.count(date(2026, 1, 5), date(2026, 1, 7)) == 2  # the 6th was closed
     assert calendar.count(date(2026, 1, 7), date(2026, 1, 12)) == 4
     assert calendar.count(date(2026, 1, 8), date(2026, 1, 7)) == 0
-    assert count_weekdays(Market.US).count(date(2026, 1, 1), date(2026, 1, 7)) == 5
 
 
 async def test_a_restated_statement_is_known_from_its_update_on(tmp_path) -> None:

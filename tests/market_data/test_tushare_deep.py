@@ -22,8 +22,9 @@ from moot.modules.market_data.domain.facts import (
     Dataset,
 )
 from moot.modules.market_data.domain.provider import Missing, NotOffered
-from moot.shared.domain.errors import Unavailable
+from moot.modules.market_data.domain.trading_rules import trading_calendar
 from moot.shared.domain.facts import NameSince
+from moot.shared.domain.symbol import Market
 from tests.fakes import tushare_server as wire
 from tests.fakes.tushare_server import TushareServer, provider
 
@@ -136,7 +137,7 @@ class TestOwners:
             "pledge_ratio": 0.31,
         }
         server.tables["pledge_stat"] = [row]
-        async with provider(server, next_session=lambda day: date(2024, 9, 30)) as tushare:
+        async with provider(server) as tushare:
             [pledge] = await tushare.read(PLEDGES, SYMBOL)
         assert (pledge.day, pledge.pledged_shares, pledge.pledged_percent) == (
             date(2024, 9, 27),
@@ -194,7 +195,7 @@ class TestPressure:
     async def test_margin_is_known_in_the_morning_of_the_next_session(self, server: TushareServer) -> None:
         row = {**KEY, "trade_date": "20240930", "rzye": 1.6e10, "rzmre": 3.1e8, "rqye": None}
         server.tables["margin_detail"] = [row]
-        async with provider(server, next_session=lambda day: date(2024, 10, 8)) as tushare:
+        async with provider(server) as tushare:
             [day] = await tushare.read(MARGIN, SYMBOL, *YEAR)
         assert (day.financing_balance, day.financing_bought, day.short_balance) == (1.6e10, 3.1e8, None)
         assert day.available_at == known(2024, 10, 8, 9)
@@ -202,13 +203,13 @@ class TestPressure:
     async def test_beyond_the_calendar_the_next_weekday_stands_for_the_next_session(
         self, server: TushareServer
     ) -> None:
-        def unknown(day: date) -> date:
-            raise Unavailable("the calendar ends")
-
-        server.tables["margin_detail"] = [{**KEY, "trade_date": "20241227", "rzye": 1.0}]
-        async with provider(server, next_session=unknown) as tushare:
-            [day] = await tushare.read(MARGIN, SYMBOL, *YEAR)
-        assert day.available_at == known(2024, 12, 30, 9)
+        ended = trading_calendar(Market.CN).last
+        friday = ended + timedelta(days=11 - ended.weekday())
+        monday = friday + timedelta(days=3)
+        server.tables["margin_detail"] = [{**KEY, "trade_date": f"{friday:%Y%m%d}", "rzye": 1.0}]
+        async with provider(server) as tushare:
+            [day] = await tushare.read(MARGIN, SYMBOL, ended, friday)
+        assert day.available_at == known(monday.year, monday.month, monday.day, 9)
 
     async def test_large_orders_are_known_that_day_and_what_hong_kong_holds_the_next(
         self, server: TushareServer

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -89,7 +88,7 @@ class MarketDataContainer:
                 for m in self._list_reachable()
             },
         }
-        self._market_data = MarketData(self._sources, trading_calendar)
+        self._market_data = MarketData(self._sources)
 
     def market_data(self) -> MarketData:
         return self._market_data
@@ -149,9 +148,6 @@ def _providers(sources: Sources, **ways: Any) -> dict[Market, dict[str, MarketDa
     usa: dict[str, MarketDataProvider] = {}
     own: dict[str, MarketDataProvider] = {}
 
-    def next_session(day: date) -> date:
-        return trading_calendar(Market.CN).next_session(day)
-
     def ways_of(source: str) -> dict[str, Any]:
         return ways | {"per_minute": sources.per_minute.get(source)}
 
@@ -159,13 +155,11 @@ def _providers(sources: Sources, **ways: Any) -> dict[Market, dict[str, MarketDa
         from moot.modules.market_data.infrastructure.providers.tushare import TushareProvider
 
         token, url = sources.tushare_token, sources.tushare_url
-        china["tushare"] = TushareProvider(
-            token, base_url=url, next_session=next_session, **ways_of("tushare")
-        )
+        china["tushare"] = TushareProvider(token, base_url=url, **ways_of("tushare"))
     if "akshare" in sources.more:
         from moot.modules.market_data.infrastructure.providers.akshare import AkshareProvider
 
-        china["akshare"] = AkshareProvider(next_session=next_session, **ways_of("akshare"))
+        china["akshare"] = AkshareProvider(**ways_of("akshare"))
     if "yfinance" in sources.more:
         from moot.modules.market_data.infrastructure.providers.yfinance import YfinanceProvider
 

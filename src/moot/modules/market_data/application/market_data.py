@@ -40,14 +40,11 @@ F = TypeVar("F", bound=Fact)
 CalendarOf = Callable[[Market], trading_rules.TradingCalendar]
 
 
-def count_weekdays(market: Market) -> trading_rules.TradingCalendar:
-    """The calendar of a market of which no closed days are known."""
-    return trading_rules.TradingCalendar(market, ())
-
-
 class MarketData:
     def __init__(
-        self, providers: Mapping[Market, MarketDataProvider], calendar_of: CalendarOf = count_weekdays
+        self,
+        providers: Mapping[Market, MarketDataProvider],
+        calendar_of: CalendarOf = trading_rules.trading_calendar,
     ) -> None:
         self._providers, self.calendar_of = providers, calendar_of
         self.directory = Directory(providers)

@@ -52,8 +52,7 @@ class TradingCalendar:
         """The sessions between two days, both included; beyond the table every weekday is taken for one."""
         inside = bisect_right(self._days, end) - bisect_left(self._days, start)
         days = (start + timedelta(days=n) for n in range((end - start).days + 1))
-        known = (self.first, self.last) if self._days else (date.max, date.min)
-        return inside + sum(day.weekday() < 5 for day in days if not known[0] <= day <= known[1])
+        return inside + sum(day.weekday() < 5 for day in days if not self.first <= day <= self.last)
 
     def next_session(self, day: date) -> date:
         """The first session after `day`."""

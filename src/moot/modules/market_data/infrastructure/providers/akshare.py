@@ -65,10 +65,6 @@ class AkshareProvider(outside.LibrarySource):
     hosts: ClassVar = {SINA: outside.Pace(calls=1, per_seconds=0.5, concurrency=1)}
     lacks = (facts.MARGIN,)
 
-    def __init__(self, *, next_session: rows.NextSession = rows.next_weekday, **limits: Any) -> None:
-        self._next_session = next_session
-        super().__init__(**limits)
-
     def readers(self) -> dict[Dataset[Any], Reader]:
         return {
             facts.COMPANIES: self._companies,
@@ -184,7 +180,7 @@ class AkshareProvider(outside.LibrarySource):
         found: list[Row] = []
         for report in reports:
             raw = await self._report(report.name, report.ask(symbol), str(report.columns[dataset.day]))
-            told = (report.read(dataset, symbol, row, self._next_session) for row in raw)
+            told = (report.read(dataset, symbol, row) for row in raw)
             found += [row for row in told if row is not None]
         return found
 

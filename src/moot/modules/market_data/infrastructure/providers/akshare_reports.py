@@ -14,7 +14,6 @@ from moot.modules.market_data.domain.facts import Dataset
 from moot.modules.market_data.infrastructure.providers import rows
 from moot.modules.market_data.infrastructure.providers.akshare_rows import AKSHARE, COLUMNS
 from moot.modules.market_data.infrastructure.providers.outside import Row
-from moot.modules.market_data.infrastructure.providers.rows import NextSession
 from moot.shared.domain.symbol import Market
 
 CLOSE = rows.CLOSE_AND_RELEASE[Market.CN][0]
@@ -30,7 +29,7 @@ EARNERS = "RPT_LICO_FN_CPD"
 """Everybody who reported a year, with the industry."""
 
 
-def corrected(told: Row, raw: Row, _: NextSession) -> Row:
+def corrected(told: Row, raw: Row) -> Row:
     """Figures about a period stand as they were last corrected: known from then on. Where no day is told, it is the
     last one the law allows.
     """
@@ -49,7 +48,7 @@ class Report:
 
     name: str
     columns: rows.Columns
-    row: Callable[[Row, Row, NextSession], Row | None] = corrected
+    row: Callable[[Row, Row], Row | None] = corrected
     narrowed: str = ""
 
     def ask(self, symbol: str) -> str:
@@ -58,9 +57,9 @@ class Report:
         about = f'SECUCODE="{symbol}"' if self.name.startswith(FILE) else f'SECURITY_CODE="{code}"'
         return f"({about}){self.narrowed}"
 
-    def read(self, dataset: Dataset[Any], symbol: str, raw: Row, next_session: NextSession) -> Row | None:
+    def read(self, dataset: Dataset[Any], symbol: str, raw: Row) -> Row | None:
         told = {"symbol": symbol, **rows.read_columns(dataset, self.columns, raw)}
-        row = self.row(told, raw, next_session)
+        row = self.row(told, raw)
         return None if row is None else AKSHARE.tell(dataset, row)
 
 
@@ -74,16 +73,16 @@ def merge_statements(parts: Iterable[Row]) -> Iterator[Row]:
     yield from periods.values()
 
 
-def as_told(told: Row, _raw: Row, _: NextSession) -> Row:
+def as_told(told: Row, _raw: Row) -> Row:
     return told
 
 
-def _valuation(told: Row, _raw: Row, _: NextSession) -> Row:
+def _valuation(told: Row, _raw: Row) -> Row:
     """Nothing in free float is a figure that is missing."""
     return {**told, "circ_mv": told.get("circ_mv") or None}
 
 
-def _dividend(told: Row, raw: Row, _: NextSession) -> Row | None:
+def _dividend(told: Row, raw: Row) -> Row | None:
     """Known from the announcement of its dates, once it was carried out; a plan is no dividend yet."""
     if raw.get("ASSIGN_PROGRESS") != IMPLEMENTED:
         return None
@@ -93,25 +92,25 @@ def _dividend(told: Row, raw: Row, _: NextSession) -> Row | None:
     return {**told, "announced_on": announced}
 
 
-def _forecast(told: Row, raw: Row, _: NextSession) -> Row | None:
+def _forecast(told: Row, raw: Row) -> Row | None:
     if raw.get("PREDICT_FINANCE_CODE") != PROFIT_OF_OWNERS:
         return None
     said = " ".join(text for text in (raw.get("PREDICT_TYPE"), told.get("says")) if text)
     return {**told, "kind": "forecast", "says": said}
 
 
-def _express(told: Row, raw: Row, later: NextSession) -> Row:
+def _express(told: Row, raw: Row) -> Row:
     """One profit and one change: both ends of what a forecast gives."""
     ends = {f"{name}_high": told.get(f"{name}_low") for name in ("net_profit", "change")}
-    return corrected({**told, **ends, "kind": "express"}, raw, later)
+    return corrected({**told, **ends, "kind": "express"}, raw)
 
 
-def _pledge(told: Row, _raw: Row, next_session: NextSession) -> Row:
+def _pledge(told: Row, _raw: Row) -> Row:
     """Counted at the end of a week, out in the session after it."""
-    return {**told, **AKSHARE.tell_next_session(told.get("day"), next_session, rows.ANNOUNCED_BY)}
+    return {**told, **AKSHARE.tell_next_session(told.get("day"), rows.ANNOUNCED_BY)}
 
 
-def _trade(told: Row, raw: Row, _: NextSession) -> Row:
+def _trade(told: Row, raw: Row) -> Row:
     """Sold shares may be negative; who they belonged to is told by the name alone."""
     shares, holder = told.get("shares"), str(told.get("holder", ""))
     person = len(holder) <= LONGEST_NAME or "·" in holder
@@ -123,9 +122,9 @@ def _trade(told: Row, raw: Row, _: NextSession) -> Row:
     }
 
 
-def _northbound(told: Row, _raw: Row, next_session: NextSession) -> Row:
+def _northbound(told: Row, _raw: Row) -> Row:
     """What is held by way of Hong Kong is told the morning after."""
-    return {**told, **AKSHARE.tell_next_session(told.get("trade_date"), next_session, rows.BEFORE_OPENING)}
+    return {**told, **AKSHARE.tell_next_session(told.get("trade_date"), rows.BEFORE_OPENING)}
 
 
 def last_full_year(day: date) -> str:

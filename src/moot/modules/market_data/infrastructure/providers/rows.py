@@ -6,7 +6,7 @@ those of the market, for the sources that tell a day but no time of day.
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from moot.modules.market_data.domain.facts import COMPANIES, Dataset
 from moot.modules.market_data.domain.provider import NO_DAY
-from moot.modules.market_data.domain.trading_rules import CLOSES
+from moot.modules.market_data.domain.trading_rules import CLOSES, trading_calendar
 from moot.modules.market_data.infrastructure.lake_rows import schema_of
 from moot.modules.market_data.infrastructure.providers.outside import Row
 from moot.shared.domain.errors import Unavailable
@@ -80,7 +80,7 @@ class Source:
         announced = row.get("announced_on") or statutory_deadline(day, self.market)
         return row | {"announced_on": announced, "event_time": close, "available_at": self.moment(announced)}
 
-    def tell_next_session(self, day: Any, next_session: "NextSession", at: time) -> dict[str, Any]:
+    def tell_next_session(self, day: Any, at: time) -> dict[str, Any]:
         """The times of what is counted at the close and told in the next session; none where the day is none.
 
         Where the exchange has not told its days yet, the next weekday stands for it.
@@ -88,9 +88,9 @@ class Source:
         if not isinstance(day, date):
             return {}
         try:
-            following = next_session(day)
+            following = trading_calendar(self.market).next_session(day)
         except Unavailable:
-            following = next_weekday(day)
+            following = day + timedelta(days=1 if day.weekday() < 4 else 7 - day.weekday())
         close, _ = CLOSE_AND_RELEASE[self.market]
         return {"event_time": self.moment(day, close), "available_at": self.moment(following, at)}
 
@@ -107,13 +107,6 @@ class Source:
             return None
         zoned = found if found.tzinfo else found.replace(tzinfo=TIME_ZONES[self.market])
         return zoned.astimezone(UTC)
-
-
-NextSession = Callable[[date], date]
-
-
-def next_weekday(day: date) -> date:
-    return day + timedelta(days=1 if day.weekday() < 4 else 7 - day.weekday())
 
 
 def read_columns(

@@ -50,6 +50,11 @@ INTERFACES: dict[Dataset[Any], Interface] = {
     facts.VALUATIONS: Interface("daily_basic", partial(tushare_rows.read, facts.VALUATIONS, "daily_basic")),
     facts.DIVIDENDS: Interface("dividend", tushare_rows.dividend),
     facts.NEWS: Interface("anns_d", tushare_rows.announcement, around=LONGEST_HOLIDAY),
+    **tushare_deep.INTERFACES,
+}
+SEVERAL: dict[Dataset[Any], tuple[Iterable[str], Tell]] = {
+    facts.REPORTS: (FIGURES, tushare_rows.report_rows),
+    **tushare_deep.SEVERAL,
 }
 
 
@@ -71,10 +76,8 @@ class TushareProvider(outside.OutsideSource):
         *,
         base_url: str = BASE_URL,
         client: Callable[[], httpx.AsyncClient] | None = None,
-        next_session: rows.NextSession = rows.next_weekday,
         **limits: Any,
     ) -> None:
-        self._next_session = next_session
         super().__init__(**limits)
         self._refused: dict[str, tuple[float, NotOffered]] = {}
         self._token, self._base_url = token, base_url
@@ -84,18 +87,13 @@ class TushareProvider(outside.OutsideSource):
         self._reading_names = asyncio.Lock()
 
     def readers(self) -> dict[Dataset[Any], Reader]:
-        there = INTERFACES | tushare_deep.interfaces(self._next_session)
-        several: dict[Dataset[Any], tuple[Iterable[str], Tell]] = {
-            facts.REPORTS: (FIGURES, tushare_rows.report_rows),
-            **tushare_deep.several(self._next_session),
-        }
         return {
             facts.COMPANIES: self._companies,
             facts.BARS: self._bars,
             facts.MACRO: self._macro,
             facts.INDEX_BARS: self._index_bars,
-            **{dataset: partial(self._interface, dataset, there[dataset]) for dataset in there},
-            **{dataset: partial(self._several, dataset, *several[dataset]) for dataset in several},
+            **{dataset: partial(self._interface, dataset, told) for dataset, told in INTERFACES.items()},
+            **{dataset: partial(self._several, dataset, *told) for dataset, told in SEVERAL.items()},
         }
 
     async def aclose(self) -> None:

@@ -9,7 +9,6 @@ from moot.modules.market_data.infrastructure.providers.outside import Row
 from moot.modules.market_data.infrastructure.providers.rows import (
     ANNOUNCED_BY,
     BEFORE_OPENING,
-    NextSession,
     read_columns,
     read_number,
 )
@@ -49,10 +48,10 @@ def _notice(api: str, row: Row) -> Row:
     return {**told, "kind": api, "says": " ".join(said)}
 
 
-def pledge(row: Row, next_session: NextSession) -> Row:
+def pledge(row: Row) -> Row:
     """Counted at the end of a week, out in the session after it."""
     told = read(facts.PLEDGES, "pledge_stat", row, pledged_shares=_sum(PLEDGED, row))
-    return told | TUSHARE.tell_next_session(told.get("day"), next_session, ANNOUNCED_BY)
+    return told | TUSHARE.tell_next_session(told.get("day"), ANNOUNCED_BY)
 
 
 def unlock(row: Row) -> Row:
@@ -66,13 +65,13 @@ def holder_trade(row: Row) -> Row:
     return read(facts.HOLDER_TRADES, "stk_holdertrade", row, kind=kind, direction=way)
 
 
-def margin(row: Row, next_session: NextSession) -> Row:
+def margin(row: Row) -> Row:
     """Published in the morning of the session after."""
     told = read(facts.MARGIN, "margin_detail", row)
-    return told | TUSHARE.tell_next_session(told.get("trade_date"), next_session, BEFORE_OPENING)
+    return told | TUSHARE.tell_next_session(told.get("trade_date"), BEFORE_OPENING)
 
 
-def flows(_: str, tables: Tables, next_session: NextSession) -> Iterator[Row]:
+def flows(_: str, tables: Tables) -> Iterator[Row]:
     """By day: large orders are known that evening, what is held by way of Hong Kong the morning after."""
     moved, held = (
         {row.get("trade_date"): row for row in tables.get(api, ())} for api in ("moneyflow", "hk_hold")
@@ -81,26 +80,22 @@ def flows(_: str, tables: Tables, next_session: NextSession) -> Iterator[Row]:
         net = _sum(LARGE_ORDERS, moved.get(day, {}))
         told = read(facts.FLOWS, "hk_hold", held.get(day) or moved[day], net_inflow=net)
         if day in held:
-            told |= TUSHARE.tell_next_session(told.get("trade_date"), next_session, BEFORE_OPENING)
+            told |= TUSHARE.tell_next_session(told.get("trade_date"), BEFORE_OPENING)
         yield told
 
 
-def interfaces(next_session: NextSession) -> dict[facts.Dataset[Any], Interface]:
-    return {
-        facts.PLEDGES: Interface("pledge_stat", partial(pledge, next_session=next_session)),
-        facts.UNLOCKS: Interface("share_float", unlock),
-        facts.HOLDERS: Interface("stk_holdernumber", partial(read, facts.HOLDERS, "stk_holdernumber")),
-        facts.HOLDER_TRADES: Interface("stk_holdertrade", holder_trade),
-        facts.MARGIN: Interface("margin_detail", partial(margin, next_session=next_session)),
-    }
-
-
-def several(next_session: NextSession) -> dict[facts.Dataset[Any], tuple[Iterable[str], Tell]]:
-    return {
-        facts.STATEMENTS: (STATEMENTS, partial(report_rows, figures=STATEMENTS)),
-        facts.NOTICES: (("forecast", "express"), notices),
-        facts.FLOWS: (("moneyflow", "hk_hold"), partial(flows, next_session=next_session)),
-    }
+INTERFACES = {
+    facts.PLEDGES: Interface("pledge_stat", pledge),
+    facts.UNLOCKS: Interface("share_float", unlock),
+    facts.HOLDERS: Interface("stk_holdernumber", partial(read, facts.HOLDERS, "stk_holdernumber")),
+    facts.HOLDER_TRADES: Interface("stk_holdertrade", holder_trade),
+    facts.MARGIN: Interface("margin_detail", margin),
+}
+SEVERAL: dict[facts.Dataset[Any], tuple[Iterable[str], Tell]] = {
+    facts.STATEMENTS: (STATEMENTS, partial(report_rows, figures=STATEMENTS)),
+    facts.NOTICES: (("forecast", "express"), notices),
+    facts.FLOWS: (("moneyflow", "hk_hold"), flows),
+}
 
 
 def index_bar(api: str, row: Row, name: str) -> Row:
