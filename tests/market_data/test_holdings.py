@@ -5,7 +5,6 @@ from datetime import UTC, date, datetime
 import pytest
 
 from moot.modules.market_data.application.holdings import hold
-from moot.modules.market_data.container import trading_calendar
 from moot.modules.market_data.domain.facts import BARS, COMPANIES, MACRO, REPORTS, UNLOCKS, Dataset
 from moot.modules.market_data.domain.provider import Coverage
 
@@ -35,15 +34,15 @@ def kept(dataset: Dataset, newest: date | None) -> Coverage:
     ],
 )
 def test_an_age_is_counted_as_the_limit_of_the_kind_counts(dataset, newest, age, too_old):
-    held = hold(kept(dataset, newest), MONDAY, trading_calendar)
+    held = hold(kept(dataset, newest), MONDAY)
     assert (held.age, held.too_old) == (age, too_old)
 
 
 def test_beyond_the_calendar_weekdays_are_counted():
-    held = hold(kept(BARS, date(2027, 12, 31)), datetime(2028, 1, 5, 4, tzinfo=UTC), trading_calendar)
+    held = hold(kept(BARS, date(2027, 12, 31)), datetime(2028, 1, 5, 4, tzinfo=UTC))
     assert held.age == 3
 
 
 def test_the_day_is_that_of_the_exchange():
     late = datetime(2026, 11, 16, 16, 30, tzinfo=UTC)  # Tuesday in Shanghai
-    assert hold(kept(BARS, FRIDAY), late, trading_calendar).age == 2
+    assert hold(kept(BARS, FRIDAY), late).age == 2

@@ -1,5 +1,6 @@
 """The door of those who judge: what is older than its limit is no data, and what they were given is remembered."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import date, datetime, timedelta
@@ -58,39 +59,26 @@ class FreshData(MarketData):
                 older = await super().read_known(dataset, symbol, as_of, start - LOOK_BACK, start - A_DAY)
             await self._keep_fresh(dataset, dataset.limit, older, symbol, as_of, end)
         if known and (dataset.limit or not dataset.whole):
-            self.newest[dataset.name] = _local(max(map(attrgetter(dataset.day), known)), symbol)
+            last = max(map(attrgetter(dataset.day), known))
+            self.newest[dataset.name] = symbol.local_date(last) if isinstance(last, datetime) else last
         return known
 
     async def _keep_fresh(
         self, dataset: Dataset[F], limit: Age, known: list[F], symbol: Symbol, as_of: datetime, end: date
     ) -> list[F]:
         series_of, day_of = _tell_series(dataset), attrgetter(dataset.day)
-        days: dict[Any, list[Any]] = {}
+        days = defaultdict[Any, list[date]](list)
         for series, day in zip(map(series_of, known), map(day_of, known), strict=True):
-            days.setdefault(series, []).append(day)
-        newest = {series: _local(max(told), symbol) for series, told in days.items()}
-        ages = {
-            series: await self._age(dataset, limit, symbol, day, as_of, end) for series, day in newest.items()
-        }
-        old = {
-            series: newest[series]
-            for series, age in ages.items()
-            if age > _allow(limit, series, days[series])
-        }
-        if known and old == newest:
+            days[series].append(day)
+        newest = {series: max(told) for series, told in days.items()}
+        ages = {s: await self._age(dataset, limit, symbol, day, as_of, end) for s, day in newest.items()}
+        old = [series for series, age in ages.items() if age > _allow(limit, series, days[series])]
+        if known and len(old) == len(newest):
             raise _refuse(dataset, limit, symbol, max(newest.values()), min(ages.values()))
-        self.dropped += [
-            SAY(
-                "stale.dropped",
-                dataset=dataset.label,
-                series=[
-                    _name_series(str(name))
-                    for name in filter(None, series if isinstance(series, tuple) else [series])
-                ],
-                day=day,
-            )
-            for series, day in old.items()
-        ]
+        for series in old:
+            names = filter(None, series if isinstance(series, tuple) else [series])
+            named = [_name_series(str(name)) for name in names]
+            self.dropped.append(SAY("stale.dropped", dataset=dataset.label, series=named, day=newest[series]))
         return [fact for fact in known if series_of(fact) not in old] if old else known
 
     async def _age(
@@ -131,7 +119,3 @@ def _tell_series(dataset: Dataset[F]) -> Callable[[F], Any]:
     """What the key of a row says beside its day and its version; a dataset of one series has nothing there."""
     names = [name for name in dataset.key if name not in (dataset.day, "available_at")]
     return attrgetter(*names) if names else lambda _fact: None
-
-
-def _local(day: date, symbol: Symbol) -> date:
-    return symbol.local_date(day) if isinstance(day, datetime) else day

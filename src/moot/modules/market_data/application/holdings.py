@@ -1,13 +1,12 @@
 """What is kept, and how old that is against the limit of its kind."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
 from moot.modules.market_data.domain.facts import DATASETS, Age
 from moot.modules.market_data.domain.provider import Coverage, home_of
-from moot.modules.market_data.domain.trading_rules import TradingCalendar
-from moot.shared.domain.symbol import TIME_ZONES, Market
+from moot.modules.market_data.domain.trading_rules import trading_calendar
+from moot.shared.domain.symbol import TIME_ZONES
 
 
 @dataclass(frozen=True)
@@ -23,10 +22,10 @@ class Holding:
         return self.limit is not None and self.age is not None and self.age > self.limit.most
 
 
-def hold(kept: Coverage, now: datetime, calendar_of: Callable[[Market], TradingCalendar]) -> Holding:
+def hold(kept: Coverage, now: datetime) -> Holding:
     limit, day, subject = DATASETS[kept.dataset].limit, kept.newest, kept.subject
     if limit is None or day is None:
         return Holding(kept, limit)
     market = home_of(subject)
     today = now.astimezone(TIME_ZONES[market]).date()
-    return Holding(kept, limit, limit.measure(day, today, calendar_of(market)))
+    return Holding(kept, limit, limit.measure(day, today, trading_calendar(market)))

@@ -203,17 +203,15 @@ class SyncedSource:
 
     async def bring_industry(self, industry: str, start: date, end: date) -> bool:
         """On the days of the market's indexes on which its own is not kept, from a source that is asked for each."""
-        sources = self.sync.list_sources(INDEX_BARS, place := self.market)
-        asked, kept = (
-            [s for s in sources if isinstance(s, IndustryIndexes)],
-            self.sync.store.coverage(INDEX_BARS, place),
-        )
-        if not asked or kept is None or self.offline():
+        place, sources = self.market, self.sync.list_sources(INDEX_BARS, self.market)
+        asked = next((source for source in sources if isinstance(source, IndustryIndexes)), None)
+        kept = self.sync.store.coverage(INDEX_BARS, place)
+        if asked is None or kept is None or self.offline():
             return False
         bars = await self.lake.read(INDEX_BARS, place, start, self._reach(end))
         days = {of: {bar.trade_date for bar in bars if bar.industry == of} for of in (None, industry)}
         lacking = days[None] - days[industry]
-        found = await asked[0].industry_bars(industry, min(lacking), max(lacking)) if lacking else []
+        found = await asked.industry_bars(industry, min(lacking), max(lacking)) if lacking else []
         if found:
             keep = partial(self.sync.store.store, INDEX_BARS, place, found, covered=None, at=kept.stored_at)
             await asyncio.to_thread(keep)

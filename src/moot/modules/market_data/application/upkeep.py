@@ -167,8 +167,8 @@ class MarketDataUpkeep:
         return await self.syncing.sync(plan.symbols, plan.start, plan.end, watch=watch)
 
     async def holdings(self) -> list[Holding]:
-        now, inventory = self.syncing.clock.now(), self.syncing.store.inventory()
-        return [hold(kept, now, self.market_data.calendar_of) for kept in inventory]
+        now = self.syncing.clock.now()
+        return [hold(kept, now) for kept in self.syncing.store.inventory()]
 
     async def examine(self, text: str) -> list[Remark]:
         """What is odd about the data of a company, and where its sources tell it differently."""
@@ -193,11 +193,7 @@ class MarketDataUpkeep:
         for dataset in facts.DATASETS.values():
             subject = symbol.text if dataset.by_symbol else symbol.market.value
             kept = self.syncing.store.coverage(dataset, subject)
-            if (
-                kept
-                and kept.newest
-                and hold(kept, self.syncing.clock.now(), self.market_data.calendar_of).too_old
-            ):
+            if kept and kept.newest and hold(kept, self.syncing.clock.now()).too_old:
                 yield _remark("old", kept.newest, dataset=dataset.label)
 
     async def _universe(self, universe: str | None) -> list[str]:

@@ -7,7 +7,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from datetime import date, timedelta
 from math import exp, sqrt
-from typing import Any
 
 import numpy as np
 
@@ -21,12 +20,8 @@ from moot.shared.domain.facts import FlowDay, HolderCount, HolderTrade, MarginDa
 
 PACE = 0.05  # of the way to what is wanted, a day
 PART_OF_TRADING = 0.15  # what one side makes of a day's trading, at most
-LENT, LENT_AT_MOST, TURNED_OVER, LENT_SHARES = (
-    0.02,
-    0.08,
-    0.06,
-    0.0004,
-)  # of market value; of the day's trading
+LENT, LENT_AT_MOST, LENT_SHARES = 0.02, 0.08, 0.0004  # of market value
+TURNED_OVER = 0.06  # of the day's trading
 NORTHBOUND = (0.5, 6.0)  # per cent of the shares
 PLEDGED, PLEDGED_AT_MOST, UNPLEDGED_CHANCE = (2.0, 25.0), 60.0, 0.35
 PLEDGED_FOR = timedelta(days=365)
@@ -105,9 +100,8 @@ def list_pledges(share: Share) -> list[Pledge]:
     told = np.zeros(len(share.days))
     for story, day, size, *_ in list_stories(share):
         if story.id == "pledge":
-            told[bisect_left(share.days, day) : bisect_left(share.days, day + PLEDGED_FOR)] += story.percent(
-                size
-            )
+            first, end = bisect_left(share.days, day), bisect_left(share.days, day + PLEDGED_FOR)
+            told[first:end] += story.percent(size)
     percents = np.minimum(usual * np.exp(-0.6 * _stretch(share)) + told, PLEDGED_AT_MOST).tolist()
     return [
         Pledge(
@@ -140,14 +134,16 @@ def list_unlocks(share: Share) -> list[Unlock]:
     for free, announced, percent, holder in sorted((*_list_locked(share), *_list_granted(share))):
         known = [s.shares for s in share.accounts.statements if s.period_end <= announced]
         shares = known[-1] if known else share.accounts.first_shares
-        told = market.told(market.moment(free, 9), market.moment(announced, 18))
-        told |= {
-            "symbol": share.firm.symbol,
-            "unlock_date": free,
-            "announced_on": announced,
-            "holder": holder,
-        }
-        found.append(Unlock(shares=round(percent / 100 * shares), percent=percent, **told))
+        unlock = Unlock(
+            symbol=share.firm.symbol,
+            unlock_date=free,
+            announced_on=announced,
+            holder=holder,
+            shares=round(percent / 100 * shares),
+            percent=percent,
+            **market.told(market.moment(free, 9), market.moment(announced, 18)),
+        )
+        found.append(unlock)
     return found
 
 
@@ -183,15 +179,16 @@ def list_holder_trades(share: Share) -> list[HolderTrade]:
         name, kind, most = holders[int(who * len(holders))]
         shares = int(volume * most * (0.2 + 0.8 * size)) // LOT * LOT
         if chance < TRADE_CHANCE and n > TRADE_DAYS and shares:
-            direction = "sell" if side < 0.5 + stretch[n - 1] else "buy"
-            percent, price = round(100 * shares / int(share.shares[n - 1]), 4), round(amount / volume, 2)
-            told = market.told(market.moment(share.days[n - 1], 15), market.moment(share.days[n], 18))
-            told |= {"symbol": share.firm.symbol, "announced_on": share.days[n], "holder": name, "kind": kind}
-            traded: dict[str, Any] = {
-                "direction": direction,
-                "shares": shares,
-                "percent": percent,
-                "average_price": price,
-            }
-            found.append(HolderTrade(**told, **traded))
+            trade = HolderTrade(
+                symbol=share.firm.symbol,
+                announced_on=share.days[n],
+                holder=name,
+                kind=kind,
+                direction="sell" if side < 0.5 + stretch[n - 1] else "buy",
+                shares=shares,
+                percent=round(100 * shares / int(share.shares[n - 1]), 4),
+                average_price=round(amount / volume, 2),
+                **market.told(market.moment(share.days[n - 1], 15), market.moment(share.days[n], 18)),
+            )
+            found.append(trade)
     return found

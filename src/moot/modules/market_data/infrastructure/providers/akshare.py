@@ -275,28 +275,16 @@ class AkshareProvider(outside.LibrarySource):
             "param": {"cmsArticleWebOld": {**page, "preTag": "", "postTag": ""}},
         }
         params = {"cb": "moot", "param": json.dumps(inner, ensure_ascii=False)}
-
-        def read() -> list[Row]:
-            articles: list[Row] = _read_jsonp(_get(NEWS_URL, params, browser=True))["result"].get(
-                "cmsArticleWebOld", []
-            )
-            return articles
-
-        return await self.ask("search", {"keyword": keyword}, read) or []
+        return await self.ask("search", {"keyword": keyword}, partial(_articles_page, params)) or []
 
     def library(self) -> ModuleType:
         os.environ.setdefault("TQDM_DISABLE", "1")  # its progress bars would run through ours
         return super().library()
 
     def errors(self) -> outside.Errors:
-        refused, misread, unread = (
-            getattr(importlib.import_module(module), name)
-            for module, name in (
-                ("akshare.exceptions", "AkshareException"),
-                ("akshare.utils.demjson", "JSONException"),
-                ("py_mini_racer.py_mini_racer", "MiniRacerBaseException"),
-            )
-        )
+        refused = importlib.import_module("akshare.exceptions").AkshareException
+        misread = importlib.import_module("akshare.utils.demjson").JSONException
+        unread = importlib.import_module("py_mini_racer.py_mini_racer").MiniRacerBaseException
         return (refused,), (misread, unread, *outside.MISREAD)
 
 
@@ -347,6 +335,9 @@ def _steps(text: str) -> list[Step]:
     return sorted((date.fromisoformat(step["d"]), float(step["f"])) for step in told["data"])
 
 
-def _read_jsonp(text: str) -> Any:
+def _articles_page(params: Mapping[str, Any]) -> list[Row]:
     """JSONP: `name({...})`, with or without a semicolon."""
-    return json.loads(text[text.find("(") + 1 : text.rfind(")")])
+    text = _get(NEWS_URL, params, browser=True)
+    told = json.loads(text[text.find("(") + 1 : text.rfind(")")])
+    articles: list[Row] = told["result"].get("cmsArticleWebOld", [])
+    return articles

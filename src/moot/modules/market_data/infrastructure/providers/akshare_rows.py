@@ -43,16 +43,14 @@ class Quotes:
     days: str | None = "%Y%m%d"
     host: str = ""
     prefixed: bool = True
-    more: Row = field(default_factory=dict)
+    more: dict[str, Any] = field(default_factory=dict)
 
     def ask(self, symbol: str, start: date, end: date) -> Row:
         code, _, exchange = symbol.lower().partition(".")
-        days = (
-            {"start_date": start.strftime(self.days), "end_date": end.strftime(self.days)}
-            if self.days
-            else {}
-        )
-        return {"symbol": f"{exchange}{code}" if self.prefixed else code.upper(), **days, **self.more}
+        asked = {"symbol": f"{exchange}{code}" if self.prefixed else code.upper()}
+        if self.days:
+            asked |= {"start_date": start.strftime(self.days), "end_date": end.strftime(self.days)}
+        return asked | self.more
 
 
 IN_TIME = {"timeout": outside.REQUEST_SECONDS}
@@ -135,18 +133,15 @@ def company(
     symbol = infer(told.get("symbol", ""))
     if symbol is None:
         return None
-    name = re.sub(r"\s", "", told.get("name", ""))
-    board = board_of(Symbol.parse(symbol)) or ""
-    more = _names(renamed.get(symbol[:6], []), told.get("list_date"), name)
-    industry = industries.get(symbol[:6]) or told["industry"]
+    code, name = symbol[:6], re.sub(r"\s", "", told.get("name", ""))
     return {
         **told,
         "symbol": symbol,
         "name": name,
-        "board": str(board),
+        "board": str(board_of(Symbol.parse(symbol)) or ""),
         "pinyin": initials(name),
-        "industry": industry,
-        **more,
+        "industry": industries.get(code) or told["industry"],
+        **_names(renamed.get(code, []), told.get("list_date"), name),
     }
 
 
@@ -179,9 +174,8 @@ SERIES = (
 def notice(symbol: str, row: Row) -> Row:
     """Visible from `display_time` on, which is usually the evening before the day printed on it."""
     page = NOTICE_PAGE.format(code=symbol[:6], art_code=row.get("art_code"))
-    return _item(
-        "announcement", symbol, row.get("title"), page, row.get("display_time"), row.get("notice_date")
-    )
+    seen, printed = row.get("display_time"), row.get("notice_date")
+    return _item("announcement", symbol, row.get("title"), page, seen, printed)
 
 
 def article(symbol: str, row: Row) -> Row:

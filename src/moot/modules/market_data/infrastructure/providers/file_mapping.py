@@ -137,9 +137,8 @@ def tell_ignored(table: Table, mappings: list[TableMapping]) -> list[Message]:
     read = {name for mapping in mappings for name in (mapping.symbol, *mapping.theirs())}
     ignored = [name for name in table.columns if name not in read]
     more, named = len(ignored[MOST_NAMED:]), ignored[:MOST_NAMED]
-    return (
-        [SAY("files.ignored_many" if more else "files.ignored", columns=named, more=more)] if ignored else []
-    )
+    key = "files.ignored_many" if more else "files.ignored"
+    return [SAY(key, columns=named, more=more)] if ignored else []
 
 
 def _shapes(dataset: Dataset[Any]) -> list[str]:
