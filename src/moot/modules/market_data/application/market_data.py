@@ -46,8 +46,7 @@ class MarketData:
         providers: Mapping[Market, MarketDataProvider],
         calendar_of: CalendarOf = trading_rules.trading_calendar,
     ) -> None:
-        self._providers, self.calendar_of = providers, calendar_of
-        self.directory = Directory(providers)
+        self.directory, self.calendar_of = Directory(providers), calendar_of
         self._finding: dict[tuple[str, datetime], asyncio.Future[CrossSection]] = {}
 
     async def symbol(self, text: str) -> Symbol:
@@ -170,7 +169,7 @@ class MarketData:
         return Batch(bar for bar in whole if bar.trade_date >= start)
 
     def source_of(self, symbol: Symbol) -> MarketDataProvider:
-        provider = self._providers.get(symbol.market)
+        provider = self.directory.sources.get(symbol.market)
         if provider is None:
             said = SAY("market_unsupported", symbol=symbol.text, market=symbol.market.value)
             raise InvalidInput(said, code="SYMBOL_UNSUPPORTED", field="symbol")

@@ -253,14 +253,12 @@ class AkshareProvider(outside.LibrarySource):
         call = getattr(await outside.in_thread(self.library), function)
         fresh = getattr(call, "__wrapped__", call)  # past AKShare's cache, which outlives the day
         given = params or {}
-        read = partial(_read_table, fresh, given)
-        return await self.ask(function, given, read, host=host) or []
+        return await self.ask(function, given, lambda: rows.read_frame(fresh(**given)), host=host) or []
 
     async def _factors(self, symbol: str) -> list[Step]:
         """Cumulative adjustment factors by ex-date, oldest first. (AKShare would run this answer as code.)"""
         url = FACTORS_URL.format(symbol=symbol)
-        asked = {"symbol": symbol}
-        return await self.ask("hfq.js", asked, lambda: _steps(_get(url, {})), host=SINA) or []
+        return await self.ask("hfq.js", {"symbol": symbol}, lambda: _steps(_get(url, {})), host=SINA) or []
 
     async def _articles(self, keyword: str) -> list[Row]:
         """The newest articles that name the keyword."""
@@ -286,10 +284,6 @@ class AkshareProvider(outside.LibrarySource):
         misread = importlib.import_module("akshare.utils.demjson").JSONException
         unread = importlib.import_module("py_mini_racer.py_mini_racer").MiniRacerBaseException
         return (refused,), (misread, unread, *outside.MISREAD)
-
-
-def _read_table(function: Callable[..., Any], params: Mapping[str, Any]) -> list[Row]:
-    return rows.read_frame(function(**params))
 
 
 def _get(url: str, params: Mapping[str, Any], *, browser: bool = False) -> str:

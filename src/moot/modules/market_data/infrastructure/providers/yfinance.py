@@ -98,9 +98,8 @@ class YfinanceProvider(outside.LibrarySource):
         spelled = symbol.replace(".", "-")
 
         def ask() -> T | None:
-            importlib.import_module(
-                "yfinance.data"
-            ).YfData.cache_get.cache_clear()  # it keeps failures as well
+            data = importlib.import_module("yfinance.data")
+            data.YfData.cache_get.cache_clear()  # it keeps failures as well
             try:
                 return read(self.library().Ticker(spelled, session=self._session))
             except OSError as e:  # the network, unless Yahoo said plainly that there is no such symbol
@@ -122,12 +121,10 @@ class YfinanceProvider(outside.LibrarySource):
 
     def _is_unknown(self, spelled: str) -> bool:
         data, const = (importlib.import_module(f"yfinance.{name}") for name in ("data", "const"))
-        url = f"{const._BASE_URL_}{CHART_PATH}{spelled}"
-        asked = {"range": "1d", "interval": "1d"}
+        url, asked = f"{const._BASE_URL_}{CHART_PATH}{spelled}", {"range": "1d", "interval": "1d"}
+        yahoo = data.YfData(session=self._session)
         try:
-            answer = data.YfData(session=self._session).get(
-                url, params=asked, timeout=outside.REQUEST_SECONDS
-            )
+            answer = yahoo.get(url, params=asked, timeout=outside.REQUEST_SECONDS)
         except self.library().exceptions.YFException:
             return False
         return bool(answer.status_code == UNKNOWN)
