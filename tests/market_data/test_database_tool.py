@@ -27,6 +27,8 @@ from tests.market_data.demo import Snapshot, demo_market
 
 MONDAY = date(2024, 6, 3)
 AS_OF = datetime(2024, 7, 1, tzinfo=UTC)
+EARLY = datetime(2019, 7, 1, tzinfo=UTC)
+"""When the demo market had a quarter of the days."""
 CODE = "600519.SH"
 
 
@@ -114,10 +116,10 @@ async def test_a_statement_asks_for_the_demo_market_by_naming_it(
 async def test_nothing_that_became_known_later_is_there(folder: Path, tool: Tool, dataset: str) -> None:
     counted = "count(*), count(DISTINCT hash(told)), max(available_at)"
     sql = f"SELECT {counted} FROM {dataset} AS told WHERE source <> 'DEMO'"
-    (seen,) = (await tool(folder).query(sql, as_of=AS_OF)).rows
+    (seen,) = (await tool(folder).query(sql, as_of=EARLY)).rows
     assert seen[0] == seen[1] > 0
-    assert AS_OF - timedelta(days=120) < seen[2] <= AS_OF
-    (later,) = (await tool(folder).query(sql, as_of=AS_OF + timedelta(days=200))).rows
+    assert EARLY - timedelta(days=120) < seen[2] <= EARLY
+    (later,) = (await tool(folder).query(sql, as_of=EARLY + timedelta(days=200))).rows
     assert later[0] > seen[0]
 
 
@@ -191,9 +193,9 @@ async def test_an_empty_lake_leaves_the_demo_market(tmp_path: Path, tool: Tool) 
 
 async def test_more_rows_than_allowed_are_cut_and_it_says_so(folder: Path, tool: Tool) -> None:
     sql = "SELECT symbol, close FROM bars WHERE symbol LIKE '%.DEMO' ORDER BY symbol, trade_date"
-    cut = await tool(folder, most_rows=5).query(sql, as_of=AS_OF)
+    cut = await tool(folder, most_rows=5).query(sql, as_of=EARLY)
     assert (len(cut.rows), cut.truncated) == (5, True)
-    whole = await tool(folder, most_rows=5).query(f"{sql} LIMIT 5", as_of=AS_OF)
+    whole = await tool(folder, most_rows=5).query(f"{sql} LIMIT 5", as_of=EARLY)
     assert (whole.rows, whole.truncated) == (cut.rows, False)
 
 
@@ -241,7 +243,7 @@ async def test_a_star_that_the_guard_spells_out_runs(tmp_path: Path, tool: Tool)
         spelt = rewrite(f"SELECT * FROM {name}", limit=3, columns=TABLES)
         assert spelt is not None
         assert check_sql(spelt, TABLES) == ()
-        result = await database.query(spelt, as_of=AS_OF)
+        result = await database.query(spelt, as_of=EARLY)
         assert list(result.columns) == TABLES[name]
         assert len(result.rows) == 3
 
