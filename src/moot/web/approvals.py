@@ -11,7 +11,7 @@ from moot.modules.governance.presentation.decision_routes import AnswerBody, Edi
 from moot.modules.governance.presentation.dependencies import LOCAL, Escalations
 from moot.shared.domain.errors import AppError, Conflict, Forbidden, InvalidInput
 from moot.shared.domain.validation import refuse_field, validate
-from moot.web.page import NO_FLAWS, Flaws, Form, Page, Reader
+from moot.web.page import Form, Page, Reader
 
 router = APIRouter()
 
@@ -21,22 +21,15 @@ SHOWN = ("pending", "decided")
 
 @router.get("/approvals")
 async def list_approvals(page: Reader, waiting: Escalations) -> Response:
-    asked = {name: value for name, value in page.request.query_params.items() if value.strip()}
-    flaws, found = NO_FLAWS, None
+    asked, error, found = page.filters, None, None
     try:
-        number = {name: int(value) for name, value in asked.items() if name == "page" and value.isdecimal()}
-        wanted = validate(Listed, asked | number)
+        wanted = validate(Listed, asked)
         found = await waiting.list_waiting(page.workspace, wanted.status, page=wanted.page)
     except InvalidInput as e:
-        flaws = Flaws.of(e, page)
+        error = e
+    shown = asked.get("status", "pending")
     return page.render(
-        "approvals.html",
-        status=400 if flaws.message else 200,
-        found=found,
-        flaws=flaws,
-        wanted=asked.get("status", "pending"),
-        choices=SHOWN,
-        **_frame(),
+        "approvals.html", error=error, found=found, wanted=shown, choices=SHOWN, given={}, local=LOCAL
     )
 
 
@@ -71,14 +64,5 @@ def _read(text: str) -> Any:
         raise refuse_field("json_invalid", "payload", None, error=str(e)) from None
 
 
-def _frame() -> dict[str, Any]:
-    return {"given": {}, "local": LOCAL}
-
-
 def _show(page: Page, one: Escalation, given: Any = None, error: AppError | None = None) -> Response:
-    told = _frame() | {"one": one, "flaws": Flaws.of(error, page) if error else NO_FLAWS}
-    if given is not None:
-        told["given"] = given
-    status = {InvalidInput: 400, Forbidden: 403, Conflict: 409}
-    code = next((status[kind] for kind in status if isinstance(error, kind)), 200)
-    return page.render("approval.html", status=code, **told)
+    return page.render("approval.html", error=error, one=one, given=given or {}, local=LOCAL)

@@ -16,9 +16,10 @@ from moot.modules.intake.application.intake_service import (
     Question,
     Style,
 )
-from moot.shared.domain.errors import AppError, Conflict, InvalidInput, TooManyRequests, Unavailable
+from moot.shared.domain.errors import AppError, Conflict
 from moot.shared.domain.validation import validate
-from moot.web.page import NO_FLAWS, Flaws, Form, Page, Reader
+from moot.web.page import Flaws, Form, Page, Reader
+from moot.web.research import ANSWERED
 from moot.web.stream import follow
 
 router = APIRouter()
@@ -26,7 +27,7 @@ router = APIRouter()
 LISTED = 20
 LOOK_AGAIN = 0.5
 """Seconds between two looks at a question under way."""
-ANSWERED = (InvalidInput, Conflict, TooManyRequests, Unavailable)
+FRAME: dict[str, Any] = {"given": {}, "longest": LONGEST, "styles": get_args(Style)}
 
 
 def service_of(page: Page) -> IntakeService:
@@ -110,7 +111,8 @@ async def watch(
 
     async def write() -> str:
         now = await find_talk(page, thread)
-        return page.write("ask_turn.html", talk=now, turn=now.last, asked=len(now.turns), **_frame())
+        told = {"talk": now, "turn": now.last, "asked": len(now.turns), "flaws": Flaws()}
+        return page.write("ask_turn.html", **FRAME, **told)
 
     async def ended() -> bool:
         return not await goes_on()
@@ -134,23 +136,16 @@ def _read(form: Any, page: Page) -> dict[str, Any]:
     return body
 
 
-def _frame() -> dict[str, Any]:
-    return {"flaws": NO_FLAWS, "given": {}, "longest": LONGEST, "styles": get_args(Style)}
-
-
 async def _show_all(page: Page, given: Any, error: AppError | None = None) -> Response:
     talks = await page.desk.intake.service.conversations(page.workspace, limit=LISTED)
     by_model = page.desk.llm_platform.engine_choice().by_model
-    told = _frame() | {"given": given, "talks": talks, "by_model": by_model}
-    return _render(page, "ask.html", told, error)
+    return _render(page, "ask.html", error, given=given, talks=talks, by_model=by_model)
 
 
 async def _show(page: Page, talk: Conversation, given: Any = None, error: AppError | None = None) -> Response:
-    return _render(page, "ask_talk.html", _frame() | {"talk": talk, "given": given or {}}, error)
+    return _render(page, "ask_talk.html", error, given=given or {}, talk=talk)
 
 
-def _render(page: Page, template: str, told: dict[str, Any], error: AppError | None) -> Response:
-    if error is not None:
-        told["flaws"] = Flaws.of(error, page)
+def _render(page: Page, template: str, error: AppError | None, **told: Any) -> Response:
     status = 409 if isinstance(error, Conflict) else 400 if error else 200
-    return page.render(template, status=status, **told)
+    return page.render(template, error=error, status=status, **FRAME | told)

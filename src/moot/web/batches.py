@@ -11,7 +11,7 @@ from moot.modules.jobs.application.batch_report import COLUMNS, name_column, tel
 from moot.modules.jobs.application.batches import Format
 from moot.modules.jobs.presentation import Batches, OneBatch, results
 from moot.shared.domain.errors import AppError, Conflict
-from moot.web.page import NO_FLAWS, Flaws, Form, Page, Reader
+from moot.web.page import Form, Page, Reader
 from moot.web.research import ANSWERED
 
 router = APIRouter()
@@ -86,10 +86,10 @@ async def _show_all(
     found = await batches.find_all(page=number, page_size=PER_PAGE)
     return page.render(
         "batches.html",
+        error=error,
         status=400 if error else 200,
         found={"items": found.items, "total": found.total, "page": number, "page_size": PER_PAGE},
         given=given,
-        flaws=Flaws.of(error, page) if error else NO_FLAWS,
     )
 
 
@@ -98,7 +98,7 @@ async def _show(page: Page, batches: Batches, batch_id: OneBatch, error: AppErro
     shown = found.rows[:MOST_SHOWN]
     return page.render(
         "batch.html",
-        status=409 if error else 200,
+        error=error,
         found=found,
         batch=found.batch,
         facts=tell_facts(found, page.locale),
@@ -107,5 +107,4 @@ async def _show(page: Page, batches: Batches, batch_id: OneBatch, error: AppErro
         rows=[(row, tell_cells(found, row, page.locale)) for row in shown],
         more=len(found.rows) - len(shown),
         formats=get_args(Format),
-        flaws=Flaws.of(error, page) if error else NO_FLAWS,
     )

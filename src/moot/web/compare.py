@@ -15,7 +15,7 @@ from moot.modules.coordinator.application.session_history import (
 from moot.shared.domain.errors import AppError, InvalidInput
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.facts import Company
-from moot.web.page import NO_FLAWS, SAY, Flaws, Page, Reader
+from moot.web.page import SAY, Flaws, Page, Reader
 from moot.web.reading import Reading
 from moot.web.sessions import find_company
 
@@ -50,7 +50,7 @@ class Column(NamedTuple):
 async def compare(page: Reader) -> Response:
     """`s`: a session by its id or the beginning of it, or a share, which is its newest session."""
     asked = [text.strip() for text in page.request.query_params.getlist("s") if text.strip()]
-    history, flaws, columns = page.desk.coordinator.session_history(), NO_FLAWS, list[Column]()
+    history, flaws, columns = page.desk.coordinator.session_history(), Flaws(), list[Column]()
     try:
         if len(asked) > MOST:
             raise InvalidInput(SAY("compare.too_many", most=MOST), field="s")

@@ -4,7 +4,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
 
 from fastapi import APIRouter, Response
 
@@ -12,7 +11,7 @@ from moot.modules.market_data.application.holdings import Holding
 from moot.modules.market_data.application.upkeep import Remark
 from moot.shared.domain.errors import AppError, InvalidInput, NotFound
 from moot.shared.domain.messages import Message
-from moot.web.page import NO_FLAWS, Flaws, Form, Page, Reader
+from moot.web.page import Form, Page, Reader
 
 router = APIRouter()
 
@@ -91,14 +90,15 @@ async def _show(
     for held in await upkeep.holdings():
         by_kind[held.coverage.dataset].append(held)
     chosen = page.request.query_params.get("dataset", "")
-    told: dict[str, Any] = {"symbol": symbol, "remarks": remarks, "chosen": chosen, "most": MOST_SHOWN}
     return page.render(
         "data.html",
-        status=(404 if isinstance(error, NotFound) else 400) if error else 200,
+        error=error,
         kinds=[Kind(name, held) for name, held in by_kind.items()],
         held=by_kind.get(chosen, []),
         gaps=count_gaps,
         sources={market.value: list(named) for market, named in upkeep.syncing.providers.items()},
-        flaws=Flaws.of(error, page) if error else NO_FLAWS,
-        **told,
+        symbol=symbol,
+        remarks=remarks,
+        chosen=chosen,
+        most=MOST_SHOWN,
     )

@@ -4,14 +4,14 @@ from fastapi import APIRouter, Response
 
 from moot.modules.access.presentation import LOGIN_COOKIE
 from moot.shared.domain.errors import TooManyRequests, Unauthenticated
-from moot.web.page import A_YEAR, NO_FLAWS, PREFERENCES, Flaws, Form, Reader
+from moot.web.page import A_YEAR, PREFERENCES, Form, Reader
 
 router = APIRouter()
 
 
 @router.get("/login")
 async def login(page: Reader, next: str = "/") -> Response:  # noqa: A002  # as the address says
-    return page.render("login.html", flaws=NO_FLAWS, next=_local(next))
+    return page.render("login.html", next=_local(next))
 
 
 @router.post("/login")
@@ -22,7 +22,7 @@ async def come_in(page: Reader, form: Form) -> Response:
     try:
         token = await page.desk.access.login(form.get("key", "").strip(), address)
     except (Unauthenticated, TooManyRequests) as e:
-        return page.render("login.html", status=401, flaws=Flaws.of(e, page), next=to)
+        return page.render("login.html", error=e, status=401, next=to)
     response = page.go(to)
     secure = request.url.scheme == "https"
     response.set_cookie(LOGIN_COOKIE, token, httponly=True, samesite="strict", secure=secure)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import parse_qsl, quote, urlencode
 
 from fastapi import Depends, Request
@@ -23,20 +23,12 @@ from moot.shared.domain.markdown import drop_unseen
 from moot.shared.domain.messages import LOCALES, Catalogue, Locale
 from moot.shared.domain.symbol import SPELLINGS, Market
 from moot.shared.presentation.caller import caller_of, reader_of, workspace_of
+from moot.shared.presentation.errors import STATUS
 from moot.web.charts import CHARTS
 from moot.web.formats import filters
 
 if TYPE_CHECKING:
-    from moot.modules.access.application import AccessService
-    from moot.modules.coordinator.container import CoordinatorContainer
-    from moot.modules.evaluation.container import EvaluationContainer
-    from moot.modules.governance.container import GovernanceContainer
-    from moot.modules.intake.container import IntakeContainer
-    from moot.modules.jobs.container import JobsContainer
-    from moot.modules.llm_platform.container import LLMPlatformContainer
-    from moot.modules.market_data.container import MarketDataContainer
-    from moot.shared.domain.clock import Clock
-    from moot.shared.infrastructure.settings import Settings
+    from moot.desk import Moot
 
 HERE = Path(__file__).parent
 TEXTS = HERE / "texts"
@@ -108,24 +100,6 @@ def tone_of(value: float | None) -> str:
     return "" if not value else "up" if value > 0 else "down"
 
 
-class Services(Protocol):
-    """The desk, as pages see it."""
-
-    access: AccessService
-    coordinator: CoordinatorContainer
-    evaluation: EvaluationContainer
-    governance: GovernanceContainer
-    intake: IntakeContainer
-    jobs: JobsContainer
-    llm_platform: LLMPlatformContainer
-    market_data: MarketDataContainer
-    settings: Settings
-    clock: Clock
-
-    def work(self) -> None:
-        """Take what is begun from the queue, unless others are to."""
-
-
 @dataclass(frozen=True)
 class Page:
     """What a page knows of its reader."""
@@ -133,8 +107,8 @@ class Page:
     request: Request
 
     @property
-    def desk(self) -> Services:
-        found: Services = self.request.app.state.desk
+    def desk(self) -> Moot:
+        found: Moot = self.request.app.state.desk
         return found
 
     @property
@@ -183,10 +157,6 @@ class Page:
         """Whether this page is there, or below it."""
         return self.path == path or (path != "/" and self.path.startswith(f"{path}/"))
 
-    def has(self, name: str) -> bool:
-        """Whether there is a page of that name."""
-        return name in self.request.app.state.pages
-
     @property
     def navigation(self) -> list[Any]:
         """Of all pages those that the reader may see."""
@@ -197,6 +167,16 @@ class Page:
 
     def tell(self, error: AppError) -> str:
         return error.in_locale(self.locale)
+
+    @property
+    def filters(self) -> dict[str, Any]:
+        """What of a list is wanted. Its page is a number; whatever else is said there is refused by name."""
+        asked: dict[str, Any] = {
+            name: value for name, value in self.request.query_params.items() if value.strip()
+        }
+        if asked.get("page", "").isdecimal():
+            asked["page"] = int(asked["page"])
+        return asked
 
     def with_query(self, **changes: Any) -> str:
         """The address of this page with other parameters; None takes one away."""
@@ -211,9 +191,14 @@ class Page:
         """A part of a page, as text."""
         return environment(self.locale).get_template(template).render(page=self, **given)
 
-    def render(self, template: str, /, *, status: int = 200, **given: Any) -> HTMLResponse:
-        headers = {**HEADERS, "Content-Language": self.locale}
-        return HTMLResponse(self.write(template, **given), status, headers)
+    def render(
+        self, template: str, /, *, error: AppError | None = None, status: int = 200, **given: Any
+    ) -> HTMLResponse:
+        """With what is wrong, if anything, beside the form that it is about."""
+        if error is not None and status == 200:
+            status = next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
+        text = self.write(template, **{"flaws": Flaws.of(error, self), **given})
+        return HTMLResponse(text, status, {**HEADERS, "Content-Language": self.locale})
 
     def go(self, to: str) -> Response:
         """After a form: what is there is asked for anew, so that nobody sends the form twice by reloading."""
@@ -249,14 +234,13 @@ class Flaws:
     fields: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, error: AppError, page: Page) -> Flaws:
+    def of(cls, error: AppError | None, page: Page) -> Flaws:
         """An error names its field itself, or has a list of what is wrong with each."""
+        if error is None:
+            return cls()
         found = error.details.get("errors") or [{"field": error.details.get("field", "")}]
         named = [problem["field"] for problem in found]
         return cls(page.tell(error), frozenset([*named, *(name.partition(".")[0] for name in named)]))
-
-
-NO_FLAWS = Flaws()
 
 
 def show_error(request: Request, error: AppError, status: int) -> Response:

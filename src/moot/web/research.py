@@ -1,15 +1,16 @@
 """Asking for research: one form, the same body and the same check as everywhere."""
 
-from datetime import date
+from contextlib import suppress
 from typing import Any
 
 from fastapi import APIRouter, Response
 from starlette.datastructures import ImmutableMultiDict
 
 from moot.modules.coordinator.application.research_orchestration_service import ResearchOrchestrationService
+from moot.modules.market_data.application.directory import Match
 from moot.shared.domain.errors import AppError, Conflict, InvalidInput, TooManyRequests, Unavailable
 from moot.shared.domain.experts import ExpertType
-from moot.web.page import NO_FLAWS, Flaws, Form, Page, Reader
+from moot.web.page import Form, Page, Reader
 
 router = APIRouter()
 
@@ -50,32 +51,24 @@ async def begin(page: Reader, form: Form) -> Response:
 @router.get("/research/symbols")
 async def suggest(page: Reader, symbol: str = "") -> Response:
     """Companies that what was typed so far may mean."""
-    try:
-        found = (
-            await page.desk.market_data.directory().find(symbol, limit=MOST_SUGGESTED)
-            if symbol.strip()
-            else []
-        )
-    except AppError:  # a hint that cannot be had is no reason to disturb whoever types
-        found = []
+    found: list[Match] = []
+    if symbol.strip():
+        with suppress(AppError):  # a hint that cannot be had is no reason to disturb whoever types
+            found = await page.desk.market_data.directory().find(symbol, limit=MOST_SUGGESTED)
     return page.render("suggestions.html", companies=[match.company for match in found])
 
 
 def _show(page: Page, given: ImmutableMultiDict[str, str] | Any, error: AppError | None = None) -> Response:
-    flaws = Flaws.of(error, page) if error else NO_FLAWS
-    candidates = error.details.get("candidates", []) if error else []
-    chosen = given.getlist("experts") or list(ExpertType)
     return page.render(
         "research.html",
+        error=error,
         status=400 if error else 200,
         given=given,
-        chosen=chosen,
-        flaws=flaws,
-        candidates=candidates,
+        chosen=given.getlist("experts") or list(ExpertType),
+        candidates=error.details.get("candidates", []) if error else [],
         experts=list(ExpertType),
         horizons=HORIZONS,
         rounds=ROUNDS,
-        today=date.max,
     )
 
 
@@ -83,15 +76,18 @@ def _read(form: ImmutableMultiDict[str, str], page: Page) -> dict[str, Any]:
     """A body as a program would send it; what is no number is left for the check to refuse."""
     body: dict[str, Any] = {"symbol": form.get("symbol", ""), "locale": form.get("locale", page.locale)}
     body["experts"] = form.getlist("experts") or list(ExpertType)
-    body |= {name: form[name] for name in ("as_of",) if name in form}
+    if "as_of" in form:
+        body["as_of"] = form["as_of"]
     body |= {name: _figure(form[name]) for name in ("rounds", "horizon", "max_cost") if name in form}
     if "skip_debate" in form:
         body["skip_debate"] = True
     if "holding" in form:
-        told = {name.removeprefix(HOLDER): form[name] for name in form if name.startswith(HOLDER)}
-        body["holder"] = {"holding": True, **told} | (
-            {"cost": _figure(told["cost"])} if "cost" in told else {}
-        )
+        told: dict[str, Any] = {
+            name.removeprefix(HOLDER): form[name] for name in form if name.startswith(HOLDER)
+        }
+        if "cost" in told:
+            told["cost"] = _figure(told["cost"])
+        body["holder"] = {"holding": True, **told}
     return body
 
 

@@ -2,20 +2,21 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Response
 
 from moot.modules.governance.application.decision_log import SimulationReport, simulate
 from moot.modules.governance.application.decision_validator import in_locale
 from moot.modules.governance.application.rule_files import EnhancedRule, Reading, as_data, write_rules
-from moot.modules.governance.application.rulesets import RuleChanges, Ruleset, RulesetService
+from moot.modules.governance.application.rulesets import Ruleset
 from moot.modules.governance.presentation.dependencies import By, Decisions, Governance, Rulesets
 from moot.shared.domain.clock import Day
 from moot.shared.domain.errors import AppError, Conflict, InvalidInput, NotFound
 from moot.shared.domain.validation import Strict, refuse_field, validate
-from moot.web.page import NO_FLAWS, Flaws, Form, Page, Reader
+from moot.web.page import Form, Page, Reader
 
 router = APIRouter()
 
@@ -45,13 +46,14 @@ class Since(Strict):
     since: Day
 
 
-class Desk(NamedTuple):
+@dataclass(frozen=True)
+class Desk:
     """The rules of the workspace of whoever looks, and in whose name they are changed."""
 
-    page: Page
+    page: Reader
     governance: Governance
-    stored: RulesetService
-    by: str
+    stored: Rulesets
+    by: By
 
     async def save(self, wanted: Sequence[EnhancedRule], *, gone: Sequence[str] = (), note: str) -> Ruleset:
         """What is in force with this changed, under the next number; it decides nothing yet."""
@@ -72,11 +74,7 @@ class Desk(NamedTuple):
         return {"by": self.by, "workspace": self.page.workspace}
 
 
-def desk_of(page: Reader, governance: Governance, stored: Rulesets, by: By) -> Desk:
-    return Desk(page, governance, stored, by)
-
-
-AtDesk = Annotated[Desk, Depends(desk_of)]
+AtDesk = Annotated[Desk, Depends(Desk)]
 
 
 @router.get("/rules")
@@ -200,10 +198,9 @@ def _show_editor(
     given: Mapping[str, str] | None = None,
     error: AppError | None = None,
 ) -> Response:
-    flaws = Flaws.of(error, page) if error else NO_FLAWS
-    checked = _tell(page, _read(governance, {"yaml": yaml}))
-    told = {"yaml": yaml, "rule": rule, "given": given or {}, "flaws": flaws, **checked}
-    return page.render("rule_edit.html", status=400 if error else 200, **told)
+    told = {"yaml": yaml, "rule": rule, "given": given or {}}
+    checked = _tell(page, _read(governance, told))
+    return page.render("rule_edit.html", error=error, status=400 if error else 200, **told, **checked)
 
 
 async def _show_set(
@@ -217,19 +214,16 @@ async def _show_set(
 ) -> Response:
     page, stored = desk.page, desk.stored
     now = await stored.get(await stored.number_in_force(page.workspace), page.workspace)
-    changes: RuleChanges = await stored.compare(found.rules, page.workspace)
-    was, will = ({rule["id"]: rule for rule in rules} for rules in (now.rules, found.rules))
     return page.render(
         "ruleset.html",
-        status=(409 if isinstance(error, Conflict) else 400) if error else 200,
+        error=error,
         found=found,
         number=now.number,
-        changes=changes,
-        was=was,
-        will=will,
+        changes=await stored.compare(found.rules, page.workspace),
+        was={rule["id"]: rule for rule in now.rules},
+        will={rule["id"]: rule for rule in found.rules},
         since=since or str((page.now - LOOK_BACK).date()),
         report=report,
         most=MOST_SHOWN,
         back=back,
-        flaws=Flaws.of(error, page) if error else NO_FLAWS,
     )

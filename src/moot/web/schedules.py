@@ -9,7 +9,7 @@ from fastapi import APIRouter, Response
 from moot.modules.jobs.presentation import Timed
 from moot.shared.domain.errors import AppError
 from moot.web.batches import read_request
-from moot.web.page import NO_FLAWS, Flaws, Form, Page, Reader
+from moot.web.page import Flaws, Form, Page, Reader
 from moot.web.research import ANSWERED
 
 router = APIRouter()
@@ -51,7 +51,7 @@ async def turn_schedule(page: Reader, name: str, turn: str, timed: Timed) -> Res
 async def _show_all(
     page: Page, timed: Timed, given: Mapping[str, str], error: AppError | None = None
 ) -> Response:
-    flaws = Flaws.of(error, page) if error else NO_FLAWS
+    flaws = Flaws.of(error, page)
     if "request" in flaws.fields:
         flaws = Flaws(flaws.message, flaws.fields | {"universe", "top", "max_cost"})
     found = (await timed.list()).items

@@ -27,7 +27,7 @@ from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.facts import Company
 from moot.shared.domain.symbol import Symbol
 from moot.shared.domain.validation import validate
-from moot.web.page import NO_FLAWS, Flaws, Page, Reader
+from moot.web.page import Page, Reader
 from moot.web.research import service_of, sign
 from moot.web.stream import follow
 
@@ -39,26 +39,21 @@ RETRYABLE = ("failed", "partial", "cancelled")
 
 @router.get("/sessions")
 async def list_sessions(page: Reader) -> Response:
-    asked = {name: value for name, value in page.request.query_params.items() if value.strip()}
-    flaws, found = NO_FLAWS, NOTHING
+    error, found = None, NOTHING
     try:
-        wanted = validate(SessionQuery, _with_numbers(asked)).of(page.workspace)
+        wanted = validate(SessionQuery, page.filters).of(page.workspace)
         found = await page.desk.coordinator.session_history().sessions(wanted)
     except InvalidInput as e:
-        flaws = Flaws.of(e, page)
-    names = await name_shares(page, found.items)
-    choices = {"statuses": get_args(SessionStatus), "actions": get_args(VerdictAction)}
-    status = 400 if flaws.message else 200
+        error = e
     return page.render(
-        "sessions.html", status=status, asked=asked, found=found, names=names, flaws=flaws, **choices
+        "sessions.html",
+        error=error,
+        asked=page.filters,
+        found=found,
+        names=await name_shares(page, found.items),
+        statuses=get_args(SessionStatus),
+        actions=get_args(VerdictAction),
     )
-
-
-def _with_numbers(asked: Mapping[str, str]) -> dict[str, Any]:
-    """A page of the list is a number; whatever else is said there is refused by name."""
-    return {
-        name: int(value) if name == "page" and value.isdecimal() else value for name, value in asked.items()
-    }
 
 
 @router.get("/sessions/{session_id}")

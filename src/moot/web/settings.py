@@ -10,7 +10,7 @@ from moot.modules.access.application import SCOPES, ApiKey
 from moot.modules.llm_platform.application.trial import TRIALS, Trial, try_model
 from moot.shared.domain.errors import AppError, InvalidInput, NotFound, Unavailable
 from moot.shared.infrastructure.execution_context import ExecutionContext
-from moot.web.page import NO_FLAWS, Flaws, Form, Page, Reader
+from moot.web.page import Form, Page, Reader
 
 router = APIRouter()
 
@@ -75,7 +75,7 @@ async def _show(page: Page, *, given: Any = None, error: AppError | None = None,
         destinations = await desk.jobs.destinations(page.workspace).list() if admin else []
     return page.render(
         "settings.html",
-        status=(404 if isinstance(error, NotFound) else 400) if error else 200,
+        error=error,
         models=await desk.llm_platform.config_service().list(page.workspace),
         keys=await _keys(page) if admin else [],
         usage=usage,
@@ -86,6 +86,5 @@ async def _show(page: Page, *, given: Any = None, error: AppError | None = None,
         searches=desk.llm_platform.web_to_search() is not None,
         scopes=SCOPES,
         given=given,
-        flaws=Flaws.of(error, page) if error else NO_FLAWS,
         **({"issued": None, "tried": "", "trials": {}} | told),
     )

@@ -72,7 +72,6 @@ class Compressed(GZipMiddleware):
 
 def install_console(app: FastAPI) -> None:
     """Needs `desk` in the application's state. Pages are not in the OpenAPI document: they are for people."""
-    app.state.pages = {place.name for place in PAGES}
     app.state.navigation = [place for place in PAGES if place.path]
     app.state.error_page = show_error
     app.add_middleware(Compressed, compresslevel=6)

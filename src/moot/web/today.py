@@ -19,7 +19,7 @@ from moot.shared.domain.errors import AppError, InvalidInput, NotFound
 from moot.shared.domain.facts import Company, DailyBar
 from moot.shared.domain.symbol import Market, Symbol
 from moot.shared.presentation.caller import wants_page
-from moot.web.page import Flaws, Form, Page, Reader
+from moot.web.page import Form, Page, Reader
 from moot.web.sessions import name_shares
 
 
@@ -71,7 +71,7 @@ async def watch(page: Reader, form: Form) -> Response:
     try:
         await page.desk.jobs.watchlists(page.workspace).add([form.get("symbol", "")])
     except InvalidInput as e:
-        return await _show(page, Flaws.of(e, page), given=form.get("symbol", ""))
+        return await _show(page, e, given=form.get("symbol", ""))
     return page.go("/")
 
 
@@ -83,15 +83,14 @@ async def unwatch(page: Reader, form: Form) -> Response:
     return page.go("/")
 
 
-async def _show(page: Page, flaws: Flaws | None = None, given: str = "") -> Response:
+async def _show(page: Page, error: AppError | None = None, given: str = "") -> Response:
     running, recent = await _sessions(page)
     watched = (await page.desk.jobs.watchlists(page.workspace).list()).items
     lines = await asyncio.gather(*(_line(page, one) for one in watched[:MOST_WATCHED]))
     new_here = not (watched or recent)
     return page.render(
         "today.html",
-        status=400 if flaws else 200,
-        flaws=flaws or Flaws(),
+        error=error,
         given=given,
         lines=lines,
         more=len(watched) - len(lines),
