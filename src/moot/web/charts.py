@@ -13,6 +13,7 @@ from moot.web.formats import number
 
 WIDTH = 640.0
 EDGE = 6.0
+ROW, TALL_ROW = 26.0, 34.0
 
 
 class Bar(NamedTuple):
@@ -38,7 +39,19 @@ class Range(NamedTuple):
     low: float
     high: float
     middle: float | None = None
-    kind: str = ""
+
+
+class Scale(NamedTuple):
+    """From what is measured to where it stands: `low` at `start`, `high` at `end`."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+
+    def __call__(self, value: float) -> float:
+        share = (value - self.low) / (self.high - self.low) if self.high != self.low else 0.5
+        return self.start + share * (self.end - self.start)
 
 
 def tag(name: str, /, body: str = "", **attributes: object) -> Markup:
@@ -58,85 +71,79 @@ def line_chart(
     width: float = WIDTH,
     height: float = 120.0,
     area: bool = False,
-    marks: Sequence[float] = (),
 ) -> Markup:
-    """A series from left to right; `marks` are levels drawn across it."""
+    """A series from left to right."""
     if len(values) < 2:
         return Markup("")
-    low, high = min([*values, *marks]), max([*values, *marks])
-    across, up = _scale(0, len(values) - 1, EDGE, width - EDGE), _scale(low, high, height - EDGE, EDGE)
+    across = Scale(0, len(values) - 1, EDGE, width - EDGE)
+    up = Scale(min(values), max(values), height - EDGE, EDGE)
     points = [(across(at), up(value)) for at, value in enumerate(values)]
     path = "M" + " L".join(f"{x:.1f},{y:.1f}" for x, y in points)
-    drawn = [
-        tag("line", class_="mark", x1=EDGE, x2=width - EDGE, y1=up(level), y2=up(level)) for level in marks
-    ]
+    drawn = []
     if area:
         closed = f"{path} L{points[-1][0]:.1f},{height:.1f} L{points[0][0]:.1f},{height:.1f} Z"
         drawn.append(tag("path", class_="area", d=closed))
     kind = "up" if values[-1] > values[0] else "down" if values[-1] < values[0] else ""
-    return _svg([*drawn, tag("path", class_=f"line {kind}", d=path)], label, height, width)
+    return svg([*drawn, tag("path", class_=f"line {kind}", d=path)], label, height, width)
 
 
-def bar_chart(bars: Sequence[Bar], *, label: str, row: float = 26.0) -> Markup:
+def bar_chart(bars: Sequence[Bar], *, label: str) -> Markup:
     """Horizontal, from a common zero: to the right what is for, to the left what is against."""
     if not bars:
         return Markup("")
     values = [bar.value for bar in bars]
-    across = _scale(min(0.0, *values), max(0.0, *values), WIDTH * 0.36, WIDTH - 60)
-    drawn = [_upright("axis", across(0), 0.0, row * len(bars))]
-    for bar, top in zip(bars, _tops(bars, row), strict=True):
+    across = Scale(min(0.0, *values), max(0.0, *values), WIDTH * 0.36, WIDTH - 60)
+    drawn = [_upright("axis", across(0), 0.0, ROW * len(bars))]
+    for at, bar in enumerate(bars):
+        top, half = at * ROW, (at + 0.5) * ROW
         start, end = sorted((across(0), across(bar.value)))
-        drawn += [_label(bar.label, top, row), _box(f"bar {bar.kind}", start, end, top + 6, row - 12)]
-        drawn.append(_figure(number(bar.value, 2), end + 6, top + row / 2))
-    return _svg(drawn, label, row * len(bars))
+        drawn += [_label(bar.label, half), _box(f"bar {bar.kind}", start, end, top + 6, ROW - 12)]
+        drawn.append(figure(number(bar.value, 2), end + 6, half))
+    return svg(drawn, label, ROW * len(bars))
 
 
-def gantt_chart(spans: Sequence[Span], *, label: str, row: float = 26.0) -> Markup:
+def gantt_chart(spans: Sequence[Span], *, label: str) -> Markup:
     """What ran when, one row each; what is short is still seen."""
     if not spans:
         return Markup("")
     first, last = min(span.start for span in spans), max(span.end for span in spans)
-    across = _scale(0.0, (last - first).total_seconds(), WIDTH * 0.3, WIDTH - 70)
+    across = Scale(0.0, (last - first).total_seconds(), WIDTH * 0.3, WIDTH - 70)
     drawn: list[Markup] = []
-    for span, top in zip(spans, _tops(spans, row), strict=True):
-        start, end = (across((at - first).total_seconds()) for at in (span.start, span.end))
-        drawn += [_label(span.label, top, row), _box(f"span {span.kind}", start, end, top + 5, row - 10)]
-        drawn.append(_figure(span.note, max(end, start + 2) + 6, top + row / 2))
-    return _svg(drawn, label, row * len(spans))
+    for at, span in enumerate(spans):
+        top, half = at * ROW, (at + 0.5) * ROW
+        start, end = (across((moment - first).total_seconds()) for moment in (span.start, span.end))
+        drawn += [_label(span.label, half), _box(f"span {span.kind}", start, end, top + 5, ROW - 10)]
+        drawn.append(figure(span.note, max(end, start + 2) + 6, half))
+    return svg(drawn, label, ROW * len(spans))
 
 
-def football_field(
-    ranges: Sequence[Range], *, label: str, price: float | None = None, row: float = 34.0
-) -> Markup:
+def football_field(ranges: Sequence[Range], *, label: str, price: float | None = None) -> Markup:
     """Ranges under each other on one scale, and the price across all of them."""
     if not ranges:
         return Markup("")
     ends = [end for one in ranges for end in (one.low, one.high)] + ([] if price is None else [price])
-    across, tall = _scale(min(ends), max(ends), WIDTH * 0.34, WIDTH - 64), row * len(ranges)
+    across, tall = Scale(min(ends), max(ends), WIDTH * 0.34, WIDTH - 64), TALL_ROW * len(ranges)
     drawn: list[Markup] = []
-    for one, top in zip(ranges, _tops(ranges, row), strict=True):
-        low, high, half = across(one.low), across(one.high), top + row / 2
-        drawn += [_label(one.label, top, row), _box(f"range {one.kind}", low, high, top + 9, row - 18)]
-        drawn.append(_figure(f"{one.high:,.2f}", high + 5, half))
+    for at, one in enumerate(ranges):
+        top, half = at * TALL_ROW, (at + 0.5) * TALL_ROW
+        low, high = across(one.low), across(one.high)
+        drawn += [_label(one.label, half), _box("range", low, high, top + 9, TALL_ROW - 18)]
+        drawn.append(figure(f"{one.high:,.2f}", high + 5, half))
         if one.low < one.high:
-            drawn.append(_figure(f"{one.low:,.2f}", low - 5, half, "end"))
+            drawn.append(figure(f"{one.low:,.2f}", low - 5, half, "end"))
         if one.middle is not None:
-            drawn.append(_upright("middle", across(one.middle), top + 7, top + row - 7))
+            drawn.append(_upright("middle", across(one.middle), top + 7, top + TALL_ROW - 7))
     if price is not None:
         drawn.append(_upright("price", across(price), 0.0, tall))
-        drawn.append(_figure(f"{price:,.2f}", across(price), tall + 10, "middle"))
-    return _svg(drawn, label, tall + 18)
+        drawn.append(figure(f"{price:,.2f}", across(price), tall + 10, "middle"))
+    return svg(drawn, label, tall + 18)
 
 
-def _tops(rows: Sequence[object], row: float) -> list[float]:
-    return [at * row for at in range(len(rows))]
+def _label(text: str, y: float) -> Markup:
+    return tag("text", text, class_="label", x=0.0, y=y)
 
 
-def _label(text: str, top: float, row: float) -> Markup:
-    return tag("text", text, class_="label", x=0.0, y=top + row / 2)
-
-
-def _figure(text: str, x: float, y: float, anchor: str = "start") -> Markup:
+def figure(text: str, x: float, y: float, anchor: str = "start") -> Markup:
     return tag("text", text, class_="figure", text_anchor=anchor, x=x, y=y)
 
 
@@ -148,33 +155,14 @@ def _upright(kind: str, x: float, top: float, bottom: float) -> Markup:
     return tag("line", class_=kind, x1=x, x2=x, y1=top, y2=bottom)
 
 
-class _Scale(NamedTuple):
-    low: float
-    high: float
-    start: float
-    end: float
-
-    def __call__(self, value: float) -> float:
-        share = (value - self.low) / (self.high - self.low) if self.high != self.low else 0.5
-        return self.start + share * (self.end - self.start)
-
-
-def _scale(low: float, high: float, start: float, end: float) -> _Scale:
-    return _Scale(low, high, start, end)
-
-
-def _svg(drawn: Iterable[Markup], label: str, height: float, width: float = WIDTH) -> Markup:
+def svg(
+    drawn: Iterable[Markup],
+    label: str,
+    height: float,
+    width: float = WIDTH,
+    *,
+    class_: str = "chart",
+    role: str = "img",
+) -> Markup:
     body = tag("title", label) + Markup("").join(drawn)
-    return tag("svg", body, class_="chart", viewBox=f"0 0 {width:.0f} {height:.0f}", role="img")
-
-
-CHARTS = {
-    "line_chart": line_chart,
-    "bar_chart": bar_chart,
-    "gantt_chart": gantt_chart,
-    "football_field": football_field,
-    "Bar": Bar,
-    "Span": Span,
-    "Range": Range,
-}
-"""For templates, which may put their own rows together."""
+    return tag("svg", body, class_=class_, viewBox=f"0 0 {width:.0f} {height:.0f}", role=role)

@@ -11,9 +11,10 @@ from markupsafe import Markup
 
 from moot.shared.domain.claims import ArgumentGraph
 from moot.shared.domain.markdown import drop_unseen
-from moot.web.charts import tag
+from moot.web.charts import Scale, figure, svg, tag
 from moot.web.formats import number
 
+DRAWING = "chart drawing"
 WIDE = 960.0
 ROW = 19.0
 GAP = 9.0
@@ -68,12 +69,9 @@ def price_chart(prices: Prices, label: str) -> Markup:
         return Markup("")
     closes = [candle.close for candle in prices.candles]
     near = {name: at for name, at in prices.levels.items() if min(closes) / 2 < at < max(closes) * 2}
-    low, high = min([*closes, *near.values()]), max([*closes, *near.values()])
+    shown = [*closes, *near.values()]
+    up = Scale(min(shown), max(shown), floor - 10, 14)
     place = {day: 6 + at * (WIDE - 150) / (len(days) - 1) for at, day in enumerate(days)}
-
-    def up(price: float) -> float:
-        return floor - 10 - (floor - 24) * ((price - low) / (high - low) if high > low else 0.5)
-
     drawn = _volumes(prices.candles, place, tall, tall - floor)
     for n, line in enumerate([zip(days, closes, strict=True), *prices.averages.values()]):
         points = " ".join(f"{place[day]:.1f},{up(price):.1f}" for day, price in line if day in place)
@@ -81,25 +79,16 @@ def price_chart(prices: Prices, label: str) -> Markup:
     for at in near.values():
         drawn.append(tag("line", class_="mark", x1=6.0, x2=WIDE - 144, y1=up(at), y2=up(at)))
     for (name, at), y in _apart({(name, at): up(at) for name, at in near.items()}):
-        drawn.append(tag("text", f"{name} {at:,.2f}", class_="figure", x=WIDE - 138, y=y))
+        drawn.append(figure(f"{name} {at:,.2f}", WIDE - 138, y))
     for event in prices.events:
         if event.day in place:
             drawn.append(tag("circle", class_=f"event {event.side}", cx=place[event.day], cy=14.0, r=8.0))
-            drawn.append(
-                tag(
-                    "text",
-                    str(event.number),
-                    class_="number",
-                    x=place[event.day],
-                    y=14.5,
-                    text_anchor="middle",
-                )
-            )
+            drawn.append(_middle(str(event.number), "number", place[event.day], 14.5))
     drawn += [
-        tag("text", str(days[0]), class_="figure", x=6.0, y=tall + 10),
-        tag("text", str(days[-1]), class_="figure", x=WIDE - 144, y=tall + 10, text_anchor="end"),
+        figure(str(days[0]), 6.0, tall + 10),
+        figure(str(days[-1]), WIDE - 144, tall + 10, "end"),
     ]
-    return _frame(drawn, label, tall + 18)
+    return svg(drawn, label, tall + 18, WIDE, class_=DRAWING)
 
 
 def _volumes(
@@ -135,13 +124,12 @@ def column_chart(columns: Sequence[tuple[str, float]], label: str) -> Markup:
     if not columns:
         return Markup("")
     width, tall = 300.0, 96.0
-    low, high = min(0.0, *(value for _, value in columns)), max(0.0, *(value for _, value in columns))
-    zero = 14 + (tall - 28) * (high / (high - low) if high > low else 0.5)
-    step = width / len(columns)
+    values = [0.0, *(value for _, value in columns)]
+    up = Scale(min(values), max(values), tall - 14, 14)
+    zero, step = up(0.0), width / len(columns)
     drawn = [tag("line", class_="axis", x1=0.0, x2=width, y1=zero, y2=zero)]
     for at, (name, value) in enumerate(columns):
-        height = abs(value) * (tall - 28) / (high - low) if high > low else 0.0
-        top = zero - height if value > 0 else zero
+        top, bottom = sorted((up(value), zero))
         middle = at * step + step / 2
         drawn.append(
             tag(
@@ -150,13 +138,12 @@ def column_chart(columns: Sequence[tuple[str, float]], label: str) -> Markup:
                 x=at * step + step * 0.18,
                 y=top,
                 width=step * 0.64,
-                height=max(height, 0.5),
+                height=max(bottom - top, 0.5),
             )
         )
-        y = top - 6 if value >= 0 else top + height + 8
-        drawn.append(tag("text", f"{value:,.1f}", class_="figure", x=middle, y=y, text_anchor="middle"))
-        drawn.append(tag("text", name[2:], class_="label", x=middle, y=tall + 8, text_anchor="middle"))
-    return _frame(drawn, label, tall + 18, width)
+        drawn.append(figure(f"{value:,.1f}", middle, top - 6 if value >= 0 else bottom + 8, "middle"))
+        drawn.append(_middle(name[2:], "label", middle, tall + 8))
+    return svg(drawn, label, tall + 18, width, class_=DRAWING)
 
 
 def argument_map(argument: ArgumentGraph, topics: Sequence[Topic], motion: str, label: str) -> Markup:
@@ -183,12 +170,11 @@ def argument_map(argument: ArgumentGraph, topics: Sequence[Topic], motion: str, 
         if relation.source in heights and relation.target in heights
     ]
     drawn.append(tag("rect", class_="motion", x=MOTION, y=middle - 26, width=94.0, height=52.0, rx=6))
-    drawn.append(tag("text", motion, class_="label", x=MOTION + 47, y=middle - 10, text_anchor="middle"))
+    drawn.append(_middle(motion, "label", MOTION + 47, middle - 10))
     weight = argument.confidence if argument.motion >= 0.5 else 1 - argument.confidence
-    drawn.append(
-        tag("text", f"{weight:.2f}", class_="sum", x=MOTION + 47, y=middle + 11, text_anchor="middle")
-    )
-    return _frame(drawn, label, max(tall, 70.0), role="group")
+    drawn.append(_middle(f"{weight:.2f}", "sum", MOTION + 47, middle + 11))
+    # What can be followed inside a drawing is not an image to whoever hears it.
+    return svg(drawn, label, max(tall, 70.0), WIDE, class_=DRAWING, role="group")
 
 
 def _claim(claim: tuple[str, str, str, float, bool], y: float) -> list[Markup]:
@@ -215,6 +201,10 @@ def _answer(start: float, end: float, kind: str) -> Markup:
     return tag("path", class_=f"answer {kind}", d=path) + tag("path", class_=f"tip {kind}", d=tip)
 
 
+def _middle(text: str, class_: str, x: float, y: float) -> Markup:
+    return tag("text", text, class_=class_, x=x, y=y, text_anchor="middle")
+
+
 def _fit(text: str, room: float, sign_room: float = SIGN) -> str:
     """As much of it as there is room for."""
     kept = ""
@@ -224,11 +214,3 @@ def _fit(text: str, room: float, sign_room: float = SIGN) -> str:
             return kept + "…"
         kept += sign
     return kept
-
-
-def _frame(
-    drawn: Iterable[Markup], label: str, height: float, width: float = WIDE, role: str = "img"
-) -> Markup:
-    """What can be followed inside a drawing is not an image to whoever hears it."""
-    body = tag("title", label) + Markup("").join(drawn)
-    return tag("svg", body, class_="chart drawing", viewBox=f"0 0 {width:.0f} {height:.0f}", role=role)

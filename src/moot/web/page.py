@@ -24,7 +24,7 @@ from moot.shared.domain.messages import LOCALES, Catalogue, Locale
 from moot.shared.domain.symbol import SPELLINGS, Market
 from moot.shared.presentation.caller import caller_of, reader_of, workspace_of
 from moot.shared.presentation.errors import STATUS
-from moot.web.charts import CHARTS
+from moot.web.charts import bar_chart, football_field, gantt_chart, line_chart
 from moot.web.formats import filters
 
 if TYPE_CHECKING:
@@ -67,13 +67,16 @@ def environment(locale: Locale) -> Environment:
     made.filters |= filters(locale) | {"zip_texts": partial(_zip_texts, locale)}
     texts = SAY.texts(locale)
     made.globals.update(
-        CHARTS,
         say=lambda key, **values: SAY(key, **values).in_locale(locale),
         known=texts.__contains__,
         named=lambda table, name: texts.get(f"{table}.{name}", name),
         locale=locale,
         market_of=market_of,
         tone_of=tone_of,
+        line_chart=line_chart,
+        bar_chart=bar_chart,
+        gantt_chart=gantt_chart,
+        football_field=football_field,
     )
     return made
 
