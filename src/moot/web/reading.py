@@ -15,7 +15,7 @@ from moot.modules.coordinator.application.dtos.research_dtos import ResearchResu
 from moot.modules.coordinator.application.report_case import Case, Data
 from moot.modules.coordinator.application.report_words import Wording
 from moot.modules.coordinator.application.results import Summary, summarise
-from moot.shared.domain.claims import Claim, Relation, Side
+from moot.shared.domain.claims import Claim, Relation
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.facts import DailyBar
 from moot.shared.domain.messages import Locale
@@ -266,8 +266,7 @@ class Reading:
             first = symbol.local_date(claim.as_of)
             day = next((day for day in days if day >= first), days[-1] if days else first)
             if claim.reported and days and first >= days[0]:
-                side: Side = claim.side
-                found.append(Event(day, len(found) + 1, side, claim.text(self.words.locale), claim.id))
+                found.append(Event(day, len(found) + 1, claim.side, claim.text(self.words.locale), claim.id))
         return found
 
 

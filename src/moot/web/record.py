@@ -13,7 +13,7 @@ from moot.modules.coordinator.application.session_history import SessionDetail
 from moot.modules.coordinator.presentation.rest.research_routes import Found, OneSession
 from moot.shared.domain.errors import NotFound
 from moot.web.charts import Span
-from moot.web.formats import filters
+from moot.web.formats import seconds
 from moot.web.page import SAY, Page, Reader
 from moot.web.report import read_decisions, tell_decision
 from moot.web.sessions import find_company
@@ -108,7 +108,7 @@ def _spans(page: Page, session: SessionDetail) -> list[Span]:
             node.started_at,
             node.completed_at or node.started_at,
             node.status,
-            filters(page.locale)["seconds"](node.duration_ms),
+            seconds(page.locale)(node.duration_ms),
         )
         for node in session.nodes
         if not node.reused

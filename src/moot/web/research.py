@@ -73,12 +73,12 @@ def _show(page: Page, given: ImmutableMultiDict[str, str] | Any, error: AppError
 
 
 def _read(form: ImmutableMultiDict[str, str], page: Page) -> dict[str, Any]:
-    """A body as a program would send it; what is no number is left for the check to refuse."""
+    """A body as a program would send it."""
     body: dict[str, Any] = {"symbol": form.get("symbol", ""), "locale": form.get("locale", page.locale)}
     body["experts"] = form.getlist("experts") or list(ExpertType)
     if "as_of" in form:
         body["as_of"] = form["as_of"]
-    body |= {name: _figure(form[name]) for name in ("rounds", "horizon", "max_cost") if name in form}
+    body |= {name: read_figure(form[name]) for name in ("rounds", "horizon", "max_cost") if name in form}
     if "skip_debate" in form:
         body["skip_debate"] = True
     if "holding" in form:
@@ -86,15 +86,14 @@ def _read(form: ImmutableMultiDict[str, str], page: Page) -> dict[str, Any]:
             name.removeprefix(HOLDER): form[name] for name in form if name.startswith(HOLDER)
         }
         if "cost" in told:
-            told["cost"] = _figure(told["cost"])
+            told["cost"] = read_figure(told["cost"])
         body["holder"] = {"holding": True, **told}
     return body
 
 
-def _figure(text: str) -> float | int | str:
+def read_figure(text: str) -> int | float | str:
+    """What is no number is left for the check to refuse."""
     for kind in (int, float):
-        try:
+        with suppress(ValueError):
             return kind(text)
-        except ValueError:
-            continue
     return text
