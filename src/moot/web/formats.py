@@ -5,7 +5,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from markdown_it import MarkdownIt
@@ -19,6 +19,10 @@ Steps = tuple[tuple[float, str], ...]
 LARGE: Mapping[Locale, Steps] = {
     "zh-CN": ((1e12, "万亿"), (1e8, "亿"), (1e4, "万")),
     "en-US": ((1e12, " tn"), (1e9, " bn"), (1e6, " m")),
+}
+TIMES: Mapping[Locale, tuple[str, str, str, str]] = {
+    "zh-CN": ("小时", "分", "秒", "毫秒"),
+    "en-US": (" h ", " min ", " s", " ms"),
 }
 SIGNS = {"CNY": "¥", "USD": "$"}
 
@@ -39,17 +43,13 @@ def percent(value: float | None, digits: int = 1, *, signed: bool = False) -> st
     return f"{value:{'+' if signed else ''}.{digits}%}".replace("-", "−")
 
 
-def money(locale: Locale) -> Callable[..., str]:
-    def tell(value: float | None, currency: str = "", digits: int | None = None) -> str:
-        """Large amounts in the units of the language; an unknown currency by its code."""
-        if value is None or not math.isfinite(value):
-            return NONE
-        sign = SIGNS.get(currency, f"{currency} " if currency else "")
-        step, unit = next((s for s in LARGE[locale] if abs(value) >= s[0]), (1.0, ""))
-        figure = number(value / step, 2 if digits is None else digits)
-        return f"{sign}{figure}{unit}"
-
-    return tell
+def money(locale: Locale, value: float | None, currency: str = "", digits: int = 2) -> str:
+    """Large amounts in the units of the language; an unknown currency by its code."""
+    if value is None or not math.isfinite(value):
+        return NONE
+    sign = SIGNS.get(currency, f"{currency} " if currency else "")
+    step, unit = next((s for s in LARGE[locale] if abs(value) >= s[0]), (1.0, ""))
+    return f"{sign}{number(value / step, digits)}{unit}"
 
 
 def moment(value: datetime | str | None) -> str | Markup:
@@ -65,27 +65,20 @@ def day(value: date | str | None) -> str:
     return NONE if value is None else str(value)[:10]
 
 
-def seconds(locale: Locale) -> Callable[[float | None], str]:
-    told = ("小时", "分", "秒", "毫秒") if locale == "zh-CN" else (" h ", " min ", " s", " ms")
-    hour, minute, second, thousandth = told
-
-    def tell(milliseconds: float | None) -> str:
-        """How long something took."""
-        if milliseconds is None:
-            return NONE
-        took = milliseconds / 1000
-        if took < 0.1:
-            return f"{milliseconds:.0f}{thousandth}"
-        if took < 60:
-            return f"{took:.1f}{second}"
-        minutes, rest = divmod(int(took), 60)
-        return (
-            f"{minutes // 60}{hour}{minutes % 60}{minute}"
-            if minutes >= 60
-            else f"{minutes}{minute}{rest}{second}"
-        )
-
-    return tell
+def seconds(locale: Locale, milliseconds: float | None) -> str:
+    """How long something took."""
+    if milliseconds is None:
+        return NONE
+    hour, minute, second, thousandth = TIMES[locale]
+    took = milliseconds / 1000
+    if took < 0.1:
+        return f"{milliseconds:.0f}{thousandth}"
+    if took < 60:
+        return f"{took:.1f}{second}"
+    minutes, rest = divmod(int(took), 60)
+    if minutes < 60:
+        return f"{minutes}{minute}{rest}{second}"
+    return f"{minutes // 60}{hour}{minutes % 60}{minute}"
 
 
 SOURCE = re.compile(r"\[(\d{1,3})\]")
@@ -126,12 +119,13 @@ def as_json(value: Any) -> str:
 
 
 def filters(locale: Locale) -> dict[str, Callable[..., Any]]:
-    plain: dict[str, Callable[..., Any]] = {
+    return {
         "number": number,
         "percent": percent,
         "moment": moment,
         "day": day,
         "prose": prose,
         "as_json": as_json,
+        "money": partial(money, locale),
+        "seconds": partial(seconds, locale),
     }
-    return plain | {"money": money(locale), "seconds": seconds(locale)}

@@ -108,7 +108,7 @@ def _spans(page: Page, session: SessionDetail) -> list[Span]:
             node.started_at,
             node.completed_at or node.started_at,
             node.status,
-            seconds(page.locale)(node.duration_ms),
+            seconds(page.locale, node.duration_ms),
         )
         for node in session.nodes
         if not node.reused

@@ -150,8 +150,7 @@ class Live:
     @property
     def cost(self) -> float | None:
         """None: not every model has a price."""
-        costs = [node.cost for node in self.nodes.values()]
-        return None if None in costs else sum(cost for cost in costs if cost is not None)
+        return _sum(node.cost for node in self.nodes.values())
 
     @property
     def retryable(self) -> bool:
@@ -168,15 +167,13 @@ async def look(one: Found, page: Page) -> Live:
 def _nodes(session: SessionDetail, calls: Iterable[Mapping[str, Any]]) -> dict[str, Node]:
     made: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for call in calls:
-        made[call["caller_agent"] if call["caller_module"] == "research" else call["caller_module"]].append(
-            call
-        )
+        by = "caller_agent" if call["caller_module"] == "research" else "caller_module"
+        made[call[by]].append(call)
     left = {node.node_type: node for node in session.nodes}
     reused = [NodeProgress(node=name, status=row.status) for name, row in left.items() if row.reused]
     nodes = {}
     for progress in [*reused, *session.progress]:
         name, row = progress.node, left.get(progress.node)
-        costs = [call["cost"] for call in made[name]]
         nodes[name] = Node(
             progress=progress,
             duration_ms=row.duration_ms if row else None,
@@ -184,9 +181,15 @@ def _nodes(session: SessionDetail, calls: Iterable[Mapping[str, Any]]) -> dict[s
             reused=bool(row and row.reused),
             calls=len(made[name]),
             tokens=sum(call["total_tokens"] or 0 for call in made[name]),
-            cost=None if None in costs else sum(costs),
+            cost=_sum(call["cost"] for call in made[name]),
         )
     return nodes
+
+
+def _sum(costs: Iterable[float | None]) -> float | None:
+    """None: one of them is not known."""
+    known = list(costs)
+    return None if None in known else sum(filter(None, known))
 
 
 def _view(name: str, result: Mapping[str, Any]) -> dict[str, Any]:
