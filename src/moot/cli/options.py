@@ -98,6 +98,11 @@ def number_or_text(text: str) -> int | float | str:
     return text
 
 
+def number(text: str | None) -> int | float | str | None:
+    """Of an option; one that is left empty was not given."""
+    return number_or_text(text) if text else None
+
+
 def read_file(path: Path, name: str = "") -> str:
     """`name` is what a complaint calls the file, if not by its path."""
     try:

@@ -5,6 +5,7 @@ one of its experts alone.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from itertools import chain, count
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +13,7 @@ import typer
 from rich.console import Console, Group, RenderableType
 
 from moot.cli import options
-from moot.cli.options import AsJson, argument, list_typed, number_or_text, option
+from moot.cli.options import AsJson, argument, list_typed, number, option
 from moot.cli.outcome import at_desk, command, error_body, log_file, name_share
 from moot.cli.printing import Prose, amount, count_up, field, line_field, price, print_json, print_table, tell
 from moot.cli.research_view import (
@@ -72,27 +73,18 @@ def research(
 ) -> None:
     """The desk, not the command line, decides whether what was typed makes sense."""
     with command(locale, as_json=as_json) as settings:
-        asked: dict[str, Any] = {
-            "experts": split_names(experts),
-            "options": {"financial_auditor": {"limit": number_or_text(limit)}} if limit else {},
-            "as_of": as_of,
+        asked = word_question(split_names(experts), as_of, limit, locale, max_cost) | {
             "skip_debate": skip_debate,
-            "locale": locale or environment_locale(),
-            "rounds": number_or_text(rounds) if rounds else None,
-            "horizon": number_or_text(over) if over else None,
+            "rounds": number(rounds),
+            "horizon": number(over),
             "holder": describe_holder(holding, cost, horizon, risk),
-            "max_cost": number_or_text(max_cost) if max_cost else None,
         }
         if len(symbols) > 1 or symbols == ["-"]:
             research_many(settings, list_typed(symbols), asked, as_json=as_json)
             return
 
-        async def ask(desk: Moot, watch: Watch | None) -> ResearchResult:
-            symbol = await name_share(desk, symbols[0], as_json=as_json)  # before anything heavy is loaded
-            await estimate_first(desk, asked, as_json=as_json)
-            return await desk.research(symbol, **asked, watch=watch)
-
-        run_and_show(settings, asked, ask, as_json=as_json)
+        ask_one = partial(research_one, text=symbols[0], asked=asked, as_json=as_json)
+        run_and_show(settings, asked, ask_one, as_json=as_json)
 
 
 def expert(
@@ -112,33 +104,41 @@ def expert(
     """A session like any other, of one expert and without a debate."""
     with command(locale, as_json=as_json) as settings:
         chosen = next((one.value for one in ExpertType if name in (one, one.prefix)), name)
-        asked: dict[str, Any] = {
-            "experts": [chosen],
-            "options": {"financial_auditor": {"limit": number_or_text(limit)}} if limit else {},
-            "as_of": as_of,
-            "skip_debate": True,
-            "locale": locale or environment_locale(),
-            "max_cost": number_or_text(max_cost) if max_cost else None,
-        }
-
-        async def ask(desk: Moot) -> ResearchResult:
-            share = await name_share(desk, symbol, as_json=as_json)
-            await estimate_first(desk, asked, as_json=as_json)
-            return await desk.research(share, **asked, watch=watch)
-
+        asked = word_question([chosen], as_of, limit, locale, max_cost) | {"skip_debate": True}
         with progress_for(progress_console(as_json=as_json), asked, quiet=as_json) as watch:
-            result = at_desk(settings, ask)
+            ask_one = partial(research_one, watch=watch, text=symbol, asked=asked, as_json=as_json)
+            result = at_desk(settings, ask_one)
         if as_json:
             print_json(result)
         else:
             show_expert(Console(), result)
 
 
+def word_question(
+    experts: list[str], as_of: str | None, limit: str | None, locale: str | None, max_cost: str | None
+) -> dict[str, Any]:
+    return {
+        "experts": experts,
+        "options": {"financial_auditor": {"limit": number(limit)}} if limit else {},
+        "as_of": as_of,
+        "locale": locale or environment_locale(),
+        "max_cost": number(max_cost),
+    }
+
+
+async def research_one(
+    desk: Moot, watch: Watch | None, *, text: str, asked: dict[str, Any], as_json: bool
+) -> ResearchResult:
+    symbol = await name_share(desk, text, as_json=as_json)  # before anything heavy is loaded
+    await estimate_first(desk, asked, as_json=as_json)
+    return await desk.research(symbol, **asked, watch=watch)
+
+
 def describe_holder(
     holding: bool, cost: str | None, horizon: str | None, risk: str | None
 ) -> dict[str, Any] | None:
     """None where nothing is told. What somebody paid for they hold."""
-    told = {"cost": number_or_text(cost) if cost else None, "horizon": horizon, "risk": risk}
+    told = {"cost": number(cost), "horizon": horizon, "risk": risk}
     holder = {name: value for name, value in told.items() if value is not None}
     if holding or cost:
         holder["holding"] = True
