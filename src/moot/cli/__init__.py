@@ -165,7 +165,6 @@ app = typer.Typer(
     help=say("about"),
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    pretty_exceptions_show_locals=False,
     context_settings={"help_option_names": ["--help", "-h"]},
 )
 

@@ -8,15 +8,14 @@ from uuid import UUID
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
 from moot.cli import options
 from moot.cli.options import AsJson, argument, group, option
-from moot.cli.outcome import command, on_desk
-from moot.cli.printing import Prose, line_field, price, print_json, print_table, tell
-from moot.cli.texts import SAY, environment_locale, say
+from moot.cli.outcome import command, on_desk, refuse_existing, write_file
+from moot.cli.printing import Prose, in_words, line_field, price, print_json, print_table, progress_bar, tell
+from moot.cli.texts import environment_locale, say
 from moot.cli.universe import naming_lines, read_universe, word_request
 from moot.modules.jobs.application.batch_report import (
     NONE,
@@ -28,9 +27,7 @@ from moot.modules.jobs.application.batch_report import (
     tell_how,
 )
 from moot.modules.jobs.application.batches import BatchPage, BatchResults, BatchView, Format, Ranked
-from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.domain.messages import Locale, shorten
-from moot.shared.infrastructure.home import write_private
 from moot.shared.infrastructure.settings import Settings
 
 if TYPE_CHECKING:
@@ -131,17 +128,14 @@ def export(
 ) -> None:
     with command():
         kind = to or _name_format(out)
-        if out is not None and out.exists() and not force:
-            raise InvalidInput(SAY("session_files.exists", path=out))
+        if out is not None:
+            refuse_existing(out, force=force)
         results = on_desk(lambda desk: _results(desk, batch_id))
         data = render(results, kind, environment_locale())
         if out is None:
             typer.get_binary_stream("stdout").write(data)
             return
-        try:
-            write_private(out, data)
-        except OSError as e:
-            raise Unavailable(SAY("session_files.not_written", path=out, reason=e.strerror or e)) from e
+        write_file(out, data)
         tell("batch.exported", path=out, rows=len(results.rows))
 
 
@@ -149,50 +143,41 @@ def _see_through(
     settings: Settings, start: Callable[["Moot"], Awaitable[BatchView]], *, background: bool, as_json: bool
 ) -> None:
     """Work on it here, and on whatever else waits, until it has ended; or leave that to others."""
-    done = asyncio.run(_work(settings, start, background=background, as_json=as_json))
+    from moot.desk import Moot
+
+    async def work() -> BatchView | BatchResults:
+        async with Moot(settings, trigger_source="cli") as desk:
+            begun = await start(desk)
+            if background:
+                return begun
+            desk.work()
+            try:
+                await _watch(desk, begun, quiet=as_json)
+            except asyncio.CancelledError:
+                tell("batch.left", err=True, id=str(begun.id)[:8])
+                raise
+            return await desk.batch_results(begun.id)
+
+    done = asyncio.run(work())
     if as_json:
         print_json(done)
     elif isinstance(done, BatchResults):
         _show_results(done)
     else:
         tell("batch.started", name=done.name, id=str(done.id)[:8], shares=done.shares)
-    failed = isinstance(done, BatchResults) and done.batch.status == "failed"
-    if failed:
+    if isinstance(done, BatchResults) and done.batch.status == "failed":
         raise typer.Exit(1)
-
-
-async def _work(
-    settings: Settings, start: Callable[["Moot"], Awaitable[BatchView]], *, background: bool, as_json: bool
-) -> BatchView | BatchResults:
-    from moot.desk import Moot
-
-    async with Moot(settings, trigger_source="cli") as desk:
-        begun = await start(desk)
-        if background:
-            return begun
-        desk.work()
-        try:
-            await _watch(desk, begun, quiet=as_json)
-        except asyncio.CancelledError:
-            tell("batch.left", err=True, id=str(begun.id)[:8])
-            raise
-        return await desk.batch_results(begun.id)
 
 
 async def _watch(desk: "Moot", batch: BatchView, *, quiet: bool) -> None:
     """Until it has ended, or is paused and nothing runs any more."""
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    hidden = quiet or not console.is_terminal
-    with Progress(*columns, console=console, disable=hidden, transient=True) as progress:
-        task = progress.add_task(say("batch.screening"), total=None)
+    with progress_bar(say("batch.screening"), quiet=quiet) as update:
         while batch.ended_at is None and (batch.status != "paused" or batch.progress.states.get("running")):
             await asyncio.sleep(LOOK_AGAIN)
             batch = await desk.batch(batch.id)
             if batch.screened is not None:
                 told = {"cost": price(batch.progress.cost, batch.progress.currency)}
-                progress.update(
-                    task,
+                update(
                     description=say("batch.judging", **told),
                     completed=batch.progress.ended,
                     total=min(batch.request.top, batch.screened),
@@ -234,19 +219,16 @@ def _show_page(page: BatchPage) -> None:
         line_field("batch.column.status", lambda one: name_status(one, locale)),
         line_field("batch.column.as_of", lambda one: f"{one.as_of:%Y-%m-%d}"),
         line_field("batch.column.shares", lambda one: str(one.shares), justify="right"),
-        line_field("batch.column.judged", _tell_judged, justify="right"),
+        line_field(
+            "batch.column.judged", lambda one: f"{one.progress.ended}/{one.progress.chosen}", justify="right"
+        ),
         line_field("batch.column.cost", _tell_cost, justify="right"),
         none="batch.none",
     )
 
 
-def _tell_judged(one: BatchView) -> str:
-    return f"{one.progress.ended}/{one.progress.chosen}"
-
-
 def _tell_cost(one: BatchView) -> str:
-    told = price(one.progress.cost, one.progress.currency)
-    return told if isinstance(told, str) else told.in_locale(environment_locale())
+    return in_words(price(one.progress.cost, one.progress.currency))
 
 
 def _show_results(results: BatchResults) -> None:
@@ -276,7 +258,7 @@ def _show_results(results: BatchResults) -> None:
 def _list_shares(results: BatchResults, shown: Sequence[Ranked], locale: Locale) -> Table:
     """Only a name takes more than a line; without columns that have nothing in them."""
     rows = [tell_cells(results, row, locale) for row in shown]
-    filled = [name for name in rows[0] if name not in LESS and any(row[name] != NONE for row in rows)]
+    filled = [name for name in rows[0] if name != "screen_rank" and any(row[name] != NONE for row in rows)]
     table = Table(box=None, pad_edge=False)
     for name in filled:
         justify: Literal["left", "right"] = "right" if name in NUMBERS else "left"
@@ -287,7 +269,6 @@ def _list_shares(results: BatchResults, shown: Sequence[Ranked], locale: Locale)
     return table
 
 
-LESS = ("screen_rank",)
 NUMBERS = ("rank", "lean", "position_percent", "screen_lean")
 ACTION_STYLES = {"BUY": "green", "SELL": "red", "HOLD": "yellow"}
 NAME, NOTE = 18, 240

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from moot.cli.options import DAY, AsJson, argument, day, group, list_typed, option
 from moot.cli.outcome import at_desk, command, name_share, on_desk
-from moot.cli.printing import Field, count_up, field, minute, print_json, print_table, tell
+from moot.cli.printing import Field, count_up, field, in_words, minute, print_json, print_table, tell
 from moot.cli.texts import SAY, environment_locale, say
 from moot.modules.market_data.application.directory import Match
 from moot.modules.market_data.application.holdings import Holding
@@ -26,7 +26,6 @@ from moot.modules.market_data.application.sql import TABLES, QueryResult
 from moot.modules.market_data.application.sync import SyncEvent
 from moot.modules.market_data.application.upkeep import Remark
 from moot.shared.domain.errors import InvalidInput
-from moot.shared.domain.messages import Message
 
 if TYPE_CHECKING:
     from moot.desk import Moot
@@ -105,21 +104,21 @@ def bring_in(
 
     imported = on_desk(work)
     for note in imported.notes:
-        typer.echo(_in_words(note))
+        typer.echo(in_words(note))
     for done in imported.done:
         _show_import(done)
     if imported.next_step:
-        typer.echo(_in_words(imported.next_step))
+        typer.echo(in_words(imported.next_step))
 
 
 def _show_import(done: Import) -> None:
     named = ", ".join(done.symbols[:FIRST_FEW]) + (" …" if len(done.symbols) > FIRST_FEW else "")
-    told = {"dataset": _in_words(done.name), "rows": done.rows, "count": len(done.symbols), "named": named}
+    told = {"dataset": in_words(done.name), "rows": done.rows, "count": len(done.symbols), "named": named}
     tell("data.imported_for" if done.symbols else "data.imported", **told)
     if done.refused:
         tell("data.import_refused", count=len(done.refused), all=done.rows + len(done.refused))
     for refusal in done.refused[:FIRST_FEW]:
-        typer.echo(f"  {refusal.in_locale(environment_locale())}")
+        typer.echo(f"  {in_words(refusal)}")
     if more := len(done.refused[FIRST_FEW:]):
         typer.echo(f"  {say('data.more_refused', count=more)}")
 
@@ -132,7 +131,7 @@ def check(symbol: Annotated[str, argument("help.symbol")]) -> None:
 
     share, remarks = on_desk(work)
     for remark in remarks[:MOST_REMARKS]:
-        typer.echo(_in_words(remark.text))
+        typer.echo(in_words(remark.text))
     tell("data.checked", symbol=share, count=len(remarks))
 
 
@@ -158,7 +157,7 @@ def run_query(
 
 def _show_holdings(holdings: list[Holding]) -> None:
     cells: dict[str, Callable[[Any], str]] = {
-        "dataset": lambda held: _in_words(held.coverage.label),
+        "dataset": lambda held: in_words(held.coverage.label),
         "subject": lambda held: held.coverage.subject,
         "rows": lambda held: f"{held.coverage.rows:,}",
         "from": lambda held: str(held.coverage.span[0] or "—"),
@@ -181,23 +180,16 @@ def _tell_age(held: Holding) -> str:
 
 
 def _describe(event: SyncEvent) -> str:
-    what = f"{event.subject} {_in_words(event.dataset.label)}"
-    errors = [
-        f"{source}: {_in_words(error)}" if source else _in_words(error) for source, error in event.errors
-    ]
+    what = f"{event.subject} {in_words(event.dataset.label)}"
+    errors = [f"{source}: {in_words(error)}" if source else in_words(error) for source, error in event.errors]
     if event.outcome == "failed":
         return say("data.failed", what=what, why="; ".join(errors))
     if event.lacking:
-        why = errors or list(dict.fromkeys(map(_in_words, event.missing)))
-        return say("data.not_offered", dataset=_in_words(event.dataset.label), why="; ".join(why))
+        why = errors or list(dict.fromkeys(map(in_words, event.missing)))
+        return say("data.not_offered", dataset=in_words(event.dataset.label), why="; ".join(why))
     if not event.refused:
         return say("data.fell_back", what=what, source=event.source, why="; ".join(errors))
-    first = event.refused[0].in_locale(environment_locale())
-    return say("data.refused", what=what, count=len(event.refused), first=first)
-
-
-def _in_words(text: Message | str) -> str:
-    return text if isinstance(text, str) else text.in_locale(environment_locale())
+    return say("data.refused", what=what, count=len(event.refused), first=in_words(event.refused[0]))
 
 
 def _print_csv(result: QueryResult) -> None:

@@ -14,8 +14,9 @@ import typer
 from moot.cli.options import somebody_is_there
 from moot.cli.printing import print_json
 from moot.cli.texts import SAY, environment_locale, say
-from moot.shared.domain.errors import AppError, InvalidInput
+from moot.shared.domain.errors import AppError, InvalidInput, Unavailable
 from moot.shared.domain.messages import LOCALES, Locale, shorten
+from moot.shared.infrastructure.home import write_private
 from moot.shared.infrastructure.logging import configure_logging
 from moot.shared.infrastructure.redaction import REDACT
 from moot.shared.infrastructure.settings import Settings, load_settings
@@ -118,6 +119,19 @@ def command(locale: str | None = None, *, as_json: bool = False) -> Iterator[Set
 
 def log_file(settings: Settings) -> Path:
     return settings.home.expanduser() / "logs" / "moot.log"
+
+
+def refuse_existing(path: Path, *, force: bool) -> None:
+    if path.exists() and not force:
+        raise InvalidInput(SAY("session_files.exists", path=path))
+
+
+def write_file(path: Path, data: bytes | str) -> None:
+    """Whole or not at all, and for nobody else to read: who may is for its owner to say."""
+    try:
+        write_private(path, data)
+    except OSError as e:
+        raise Unavailable(SAY("session_files.not_written", path=path, reason=e.strerror or e)) from e
 
 
 def error_body(error: AppError, locale: Locale) -> "ErrorBody":

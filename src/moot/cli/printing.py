@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any, NamedTuple
 
 import typer
@@ -17,7 +18,7 @@ from rich.measure import Measurement
 from rich.table import Column, Table
 from rich.text import Text
 
-from moot.cli.texts import SAY, say
+from moot.cli.texts import SAY, environment_locale, say
 from moot.shared.domain.messages import Message, shorten
 
 SMALLEST = 0.0001
@@ -90,20 +91,33 @@ def amount(cost: float) -> str:
     return f"< {SMALLEST:.4f}" if 0 < cost < SMALLEST else f"{cost:,.4f}"
 
 
+def in_words(text: Message | str) -> str:
+    """In the language of the terminal."""
+    return text if isinstance(text, str) else text.in_locale(environment_locale())
+
+
 def price(cost: float | None, currency: str) -> Message | str:
     return SAY("research.price_unknown") if cost is None else f"{amount(cost)} {currency}"
 
 
 @contextmanager
-def count_up(text: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
+def progress_bar(
+    text: str, total: int | None = None, *, quiet: bool = False
+) -> Iterator[Callable[..., None]]:
     """On a terminal, how many are done, and of how many if that is known. Nothing anywhere else."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
-        task = progress.add_task(text, total=total)
-        yield lambda done: progress.update(task, completed=done)
+    hidden = quiet or not console.is_terminal
+    with Progress(*columns, console=console, disable=hidden, transient=True) as progress:
+        yield partial(progress.update, progress.add_task(text, total=total))
+
+
+@contextmanager
+def count_up(text: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
+    with progress_bar(text, total) as update:
+        yield lambda done: update(completed=done)
 
 
 @dataclass(frozen=True)

@@ -85,9 +85,8 @@ def serve(
             os.environ["MOOT_OPEN"] = "on"  # the application is made from the environment
             tell("serve.open")
         worker = settings.worker and settings.persistence and not no_worker
-        os.environ["MOOT_WORKER"] = (
-            "off"  # pages and answers come from this process, sessions from the one beside it
-        )
+        # Pages and answers come from this process, sessions from the one beside it.
+        os.environ["MOOT_WORKER"] = "off"
         # FastAPI hides it, for one thread at a time: the engine may be loading in another.
         warnings.filterwarnings("ignore", category=UnsupportedFieldAttributeWarning)
         config = uvicorn.Config(

@@ -10,7 +10,7 @@ import typer
 from rich import filesize
 
 from moot.cli.options import DAY, AsJson, argument, check_typed, confirm, day, group, option, require_day
-from moot.cli.outcome import at_desk, command, log_file, name_share, on_desk
+from moot.cli.outcome import at_desk, command, log_file, name_share, on_desk, refuse_existing, write_file
 from moot.cli.printing import count_up, tell
 from moot.cli.research_view import show_page, show_replay, show_session
 from moot.cli.texts import SAY, environment_locale, say
@@ -19,7 +19,6 @@ from moot.modules.coordinator.application.session_history import SessionQuery
 from moot.shared.domain.audit import Verification, WorkspaceVerification
 from moot.shared.domain.errors import AppError, Conflict, InvalidInput, Unavailable
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
-from moot.shared.infrastructure.home import write_private
 from moot.shared.infrastructure.logging import configure_logging
 from moot.shared.infrastructure.settings import Settings, load_settings
 
@@ -97,7 +96,7 @@ def decisions(session_id: SessionId) -> None:
     from moot.cli.rule_view import show_decisions
 
     async def work(desk: Moot) -> list[DecisionRecord]:
-        session = await desk.session(await find_session(desk, session_id))
+        session = await _session(desk, session_id)
         assert desk.governance.decisions is not None, "there was a session"
         return list(await desk.governance.decisions.of_session(session.id, DEFAULT_WORKSPACE))
 
@@ -162,14 +161,14 @@ def export(
     force: Annotated[bool, option("session_files.help.force", "--force")] = False,
 ) -> None:
     with command() as settings:
-        _refuse_existing(pack, force=force)
+        refuse_existing(pack, force=force)
 
         async def work(desk: Moot) -> SessionPack:
             about = (await find_session(desk, session_id), DEFAULT_WORKSPACE, environment_locale())
             return await desk.coordinator.session_packs().pack(*about)
 
         packed = at_desk(settings, work)
-        _write(pack, packed.data)
+        write_file(pack, packed.data)
         tell("session_files.packed", path=pack, size=filesize.decimal(len(packed.data)))
         typer.echo(packed.verification.explanation, err=not packed.verification.intact)
         tell("session_files.head", head=packed.verification.head)
@@ -250,7 +249,7 @@ def report(
         if output is None and kind == "pdf":
             raise InvalidInput(SAY("session_files.needs_file"))
         if output is not None:
-            _refuse_existing(output, force=force)
+            refuse_existing(output, force=force)
 
         async def work(desk: Moot) -> ResearchResult:
             return await desk.result((await _session(desk, session_id)).id)
@@ -259,7 +258,7 @@ def report(
         if output is None:
             typer.echo(written, nl=False)
         else:
-            _write(output, written)
+            write_file(output, written)
             tell("session_files.written", err=True, path=output)
 
 
@@ -305,20 +304,6 @@ def _run_again(
     skipped = session.skip_debate if skip_debate is None else skip_debate
     asked = {"experts": session.selected_experts, "skip_debate": skipped, "locale": session.locale}
     run_and_show(settings, asked, run, as_json=as_json)
-
-
-def _refuse_existing(path: Path, *, force: bool) -> None:
-    if path.exists() and not force:
-        raise InvalidInput(SAY("session_files.exists", path=path))
-
-
-def _write(path: Path, data: bytes | str) -> None:
-    """Whole or not at all, and for nobody else to read: who may is for its owner to say."""
-    try:
-        write_private(path, data)
-    except OSError as e:
-        reason = e.strerror or e
-        raise Unavailable(SAY("session_files.not_written", path=path, reason=reason)) from e
 
 
 def _compare_heads(noted: str | None, head: str) -> None:

@@ -5,9 +5,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from typing import Annotated
 
 from moot.cli.options import option
@@ -43,7 +41,7 @@ async def _work(
     for stop in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(stop, stops.put_nowait, None)
     if attached:
-        loop.add_reader(sys.stdin.fileno(), _when_closed, partial(stops.put_nowait, None))
+        loop.add_reader(sys.stdin.fileno(), _stop_when_closed, stops)
     async with Moot(settings) as desk, desk.jobs.delivering():
         working = desk.jobs.worker(name=name, at_once=concurrency)
         loading = asyncio.create_task(desk.coordinator.engine())
@@ -63,10 +61,10 @@ async def _work(
             listening.close()
 
 
-def _when_closed(stop: Callable[[], None]) -> None:
+def _stop_when_closed(stops: asyncio.Queue[None]) -> None:
     if not os.read(sys.stdin.fileno(), 1024):
         asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
-        stop()
+        stops.put_nowait(None)
 
 
 async def _tell_health(desk: Moot, working: Worker, port: int) -> asyncio.Server:
