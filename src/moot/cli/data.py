@@ -118,7 +118,7 @@ def _show_import(done: Import) -> None:
     if done.refused:
         tell("data.import_refused", count=len(done.refused), all=done.rows + len(done.refused))
     for refusal in done.refused[:FIRST_FEW]:
-        typer.echo(f"  {in_words(refusal)}")
+        typer.echo(f"  {refusal.in_locale(environment_locale())}")
     if more := len(done.refused[FIRST_FEW:]):
         typer.echo(f"  {say('data.more_refused', count=more)}")
 
@@ -189,7 +189,8 @@ def _describe(event: SyncEvent) -> str:
         return say("data.not_offered", dataset=in_words(event.dataset.label), why="; ".join(why))
     if not event.refused:
         return say("data.fell_back", what=what, source=event.source, why="; ".join(errors))
-    return say("data.refused", what=what, count=len(event.refused), first=in_words(event.refused[0]))
+    first = event.refused[0].in_locale(environment_locale())
+    return say("data.refused", what=what, count=len(event.refused), first=first)
 
 
 def _print_csv(result: QueryResult) -> None:
