@@ -58,7 +58,7 @@ def test_a_rise_is_coloured_by_its_market(symbol, market):
 
 
 CHARTS = {
-    "line": line_chart([3, 1, 2], label=HOSTILE, area=True),
+    "line": line_chart([3, 1, 2], label=HOSTILE),
     "flat": line_chart([2, 2], label=HOSTILE),
     "bars": bar_chart([Bar(HOSTILE, 0.5, "for"), Bar("b", -0.2, "against")], label=HOSTILE),
     "gantt": gantt_chart(

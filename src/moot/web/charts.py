@@ -12,6 +12,8 @@ from markupsafe import Markup, escape
 from moot.web.formats import number
 
 WIDTH = 640.0
+SMALL, LOW = 144.0, 44.0
+"""How wide and high a line is."""
 EDGE = 6.0
 ROW, TALL_ROW = 26.0, 34.0
 
@@ -64,27 +66,18 @@ def tag(name: str, /, body: str = "", **attributes: object) -> Markup:
     return Markup(f"<{name}{told}>{escape(body)}</{name}>")  # noqa: S704  # names are ours
 
 
-def line_chart(
-    values: Sequence[float],
-    *,
-    label: str,
-    width: float = WIDTH,
-    height: float = 120.0,
-    area: bool = False,
-) -> Markup:
-    """A series from left to right."""
+def line_chart(values: Sequence[float], *, label: str) -> Markup:
+    """A series from left to right, small enough for a row of a table."""
     if len(values) < 2:
         return Markup("")
-    across = Scale(0, len(values) - 1, EDGE, width - EDGE)
-    up = Scale(min(values), max(values), height - EDGE, EDGE)
+    across = Scale(0, len(values) - 1, EDGE, SMALL - EDGE)
+    up = Scale(min(values), max(values), LOW - EDGE, EDGE)
     points = [(across(at), up(value)) for at, value in enumerate(values)]
     path = "M" + " L".join(f"{x:.1f},{y:.1f}" for x, y in points)
-    drawn = []
-    if area:
-        closed = f"{path} L{points[-1][0]:.1f},{height:.1f} L{points[0][0]:.1f},{height:.1f} Z"
-        drawn.append(tag("path", class_="area", d=closed))
+    area = f"{path} L{points[-1][0]:.1f},{LOW:.1f} L{points[0][0]:.1f},{LOW:.1f} Z"
     kind = "up" if values[-1] > values[0] else "down" if values[-1] < values[0] else ""
-    return svg([*drawn, tag("path", class_=f"line {kind}", d=path)], label, height, width)
+    drawn = [tag("path", class_="area", d=area), tag("path", class_=f"line {kind}", d=path)]
+    return svg(drawn, label, LOW, SMALL)
 
 
 def bar_chart(bars: Sequence[Bar], *, label: str) -> Markup:

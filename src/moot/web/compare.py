@@ -1,7 +1,7 @@
 """Sessions side by side: shares, days or engines, whatever they differ in."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fastapi import APIRouter, Response
 
@@ -41,9 +41,8 @@ class Column(NamedTuple):
     @property
     def pulls(self) -> dict[str, float]:
         """By dimension, how far it leans."""
-        return (
-            dict(self.reading.case.argument.dimensions) if self.reading and self.reading.case.argument else {}
-        )
+        argument = self.reading.case.argument if self.reading else None
+        return dict(argument.dimensions) if argument else {}
 
 
 @router.get("/compare")
@@ -56,7 +55,7 @@ async def compare(page: Reader) -> Response:
             raise InvalidInput(SAY("compare.too_many", most=MOST), field="s")
         columns = [await _column(page, history, await _mean(page, history, text)) for text in asked]
     except AppError as e:
-        flaws = Flaws(page.tell(e), frozenset({"s"}))
+        flaws = Flaws(e.in_locale(page.locale), frozenset({"s"}))
     recent = await history.sessions(SessionFilter(workspace_id=page.workspace, page_size=OFFERED))
     return page.render(
         "compare.html",
@@ -95,7 +94,7 @@ async def _column(page: Page, history: SessionHistory, one: ResearchSession) -> 
 
 def _dimensions(columns: Sequence[Column]) -> list[tuple[str, str]]:
     """By their ids, as claims about them are called in the reader's language."""
-    names: dict[str, Any] = {}
+    names: dict[str, str] = {}
     for column in columns:
         for group in column.reading.ledger if column.reading else ():
             claim = group.lines[0].claim

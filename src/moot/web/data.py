@@ -96,7 +96,7 @@ async def _show(
         kinds=[Kind(name, held) for name, held in by_kind.items()],
         held=by_kind.get(chosen, []),
         gaps=count_gaps,
-        sources={market.value: list(named) for market, named in upkeep.syncing.providers.items()},
+        sources=upkeep.syncing.providers,
         symbol=symbol,
         remarks=remarks,
         chosen=chosen,

@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from moot.desk import Moot
 
 HERE = Path(__file__).parent
-TEXTS = HERE / "texts"
-SAY = Catalogue(EXPERT_TEXTS, DATASET_TEXTS, *sorted(TEXTS.iterdir()))
+SAY = Catalogue(EXPERT_TEXTS, DATASET_TEXTS, *sorted((HERE / "texts").iterdir()))
 """A folder of texts for each page; those of `frame` are every page's."""
 
-THEMES = ("auto", "light", "dark")
-TONES = ("auto", "red", "green")
-"""Which colour is up: by the market, or always that."""
-PREFERENCES: Mapping[str, tuple[str, ...]] = {"locale": LOCALES, "theme": THEMES, "tones": TONES}
+PREFERENCES: Mapping[str, tuple[str, ...]] = {
+    "locale": LOCALES,
+    "theme": ("auto", "light", "dark"),
+    "tones": ("auto", "red", "green"),  # which colour is up: by the market, or always that
+}
 A_YEAR = 365 * 24 * 3600
 
 HEADERS = {
@@ -168,9 +168,6 @@ class Page:
     def say(self, key: str, /, **values: Any) -> str:
         return SAY(key, **values).in_locale(self.locale)
 
-    def tell(self, error: AppError) -> str:
-        return error.in_locale(self.locale)
-
     @property
     def filters(self) -> dict[str, Any]:
         """What of a list is wanted. Its page is a number; whatever else is said there is refused by name."""
@@ -243,7 +240,9 @@ class Flaws:
             return cls()
         found = error.details.get("errors") or [{"field": error.details.get("field", "")}]
         named = [problem["field"] for problem in found]
-        return cls(page.tell(error), frozenset([*named, *(name.partition(".")[0] for name in named)]))
+        return cls(
+            error.in_locale(page.locale), frozenset([*named, *(name.partition(".")[0] for name in named)])
+        )
 
 
 def show_error(request: Request, error: AppError, status: int) -> Response:
@@ -254,4 +253,6 @@ def show_error(request: Request, error: AppError, status: int) -> Response:
     key = f"error.{status}"
     title = page.say(key if key in SAY.texts(page.locale) else f"error.{'input' if status < 500 else '500'}")
     template = "flaw.html" if "hx-request" in request.headers else "error.html"
-    return page.render(template, status=status, code=status, title=title, message=page.tell(error))
+    return page.render(
+        template, status=status, code=status, title=title, message=error.in_locale(page.locale)
+    )

@@ -174,7 +174,7 @@ def _text(page: Page) -> Any:
     return lambda rule, name: in_locale(rule, name, page.locale) or str(getattr(rule, name, ""))
 
 
-def _read(governance: Governance, form: Mapping[str, str]) -> Reading:
+def _read(governance: Governance, form: Mapping[str, Any]) -> Reading:
     return governance.book.inspect_files({"yaml": form.get("yaml", "")})
 
 
