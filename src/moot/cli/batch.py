@@ -97,7 +97,7 @@ def show(batch_id: BatchId = "last", as_json: AsJson = False) -> None:
 
 @batch.command("pause", help=say("batch.help.pause"))
 def pause(batch_id: BatchId = "last", as_json: AsJson = False) -> None:
-    _turn(lambda desk, known: desk.pause_batch(known), batch_id, as_json=as_json)
+    on_desk(lambda desk: _turn(desk.pause_batch, desk, batch_id), _show_turned, as_json=as_json)
 
 
 @batch.command("resume", help=say("batch.help.resume"))
@@ -116,7 +116,7 @@ def resume(
 
 @batch.command("cancel", help=say("batch.help.cancel"))
 def cancel(batch_id: BatchId = "last", as_json: AsJson = False) -> None:
-    _turn(lambda desk, known: desk.cancel_batch(known), batch_id, as_json=as_json)
+    on_desk(lambda desk: _turn(desk.cancel_batch, desk, batch_id), _show_turned, as_json=as_json)
 
 
 @batch.command("export", help=say("batch.help.export"))
@@ -189,18 +189,14 @@ async def _results(desk: "Moot", text: str) -> BatchResults:
     return await batches.results(await batches.find_id(text))
 
 
-def _turn(turn: Callable[["Moot", UUID], Awaitable[BatchView]], text: str, *, as_json: bool) -> None:
-    async def work(desk: "Moot") -> BatchView:
-        return await turn(desk, await desk.jobs.batches().find_id(text))
-
-    on_desk(work, _show_turned, as_json=as_json)
+async def _turn(turn: Callable[[UUID], Awaitable[BatchView]], desk: "Moot", text: str) -> BatchView:
+    return await turn(await desk.jobs.batches().find_id(text))
 
 
 def _show_turned(turned: BatchView) -> None:
-    running = turned.progress.states.get("running", 0)
     status = name_status(turned, environment_locale())
     tell("batch.turned", name=turned.name, id=str(turned.id)[:8], status=status)
-    if running:
+    if running := turned.progress.states.get("running"):
         tell("batch.still_running", count=running)
 
 
@@ -240,7 +236,6 @@ def _show_results(results: BatchResults) -> None:
     )
     for line in tell_facts(results, locale):
         console.print(Prose(line))
-    chosen = [row for row in results.rows if row.session_id]
     rest = [row for row in results.rows if not row.session_id]
     shown = [row for row in results.rows if row.session_id or row in rest[:SHOWN]]
     if not shown:
@@ -249,8 +244,8 @@ def _show_results(results: BatchResults) -> None:
     console.print(_list_shares(results, shown, locale))
     if len(shown) < len(results.rows):
         tell("batch.more", count=len(results.rows) - len(shown), id=str(results.batch.id)[:8])
-    for row in chosen:
-        if row.state in ("failed", "abstained") and row.note:
+    for row in results.rows:
+        if row.session_id and row.state in ("failed", "abstained") and row.note:
             console.print(Prose(f"{row.symbol}: {row.note}", most=NOTE))
     console.print(Prose(tell_how(locale), style="dim"))
 

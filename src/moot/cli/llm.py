@@ -135,10 +135,10 @@ def show_usage(
     by: Annotated[By, option("help.llm_by")] = "model",
     since: Annotated[str | None, option("help.llm_since", metavar=DAY)] = None,
 ) -> None:
-    async def work(desk: "Moot") -> UsageReport:
-        return await desk.llm_platform.usage_service().usage(by, DEFAULT_WORKSPACE, day("--since", since))
-
-    on_desk(work, _show_usage)
+    on_desk(
+        lambda desk: desk.llm_platform.usage_service().usage(by, DEFAULT_WORKSPACE, day("--since", since)),
+        _show_usage,
+    )
 
 
 def _show_models(views: Sequence[ConfigView]) -> None:

@@ -1,7 +1,7 @@
 """`moot notify`: who is told, and whether they can be reached."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from rich.text import Text
 
@@ -14,13 +14,11 @@ from moot.shared.domain.messages import LOCALES
 from moot.shared.domain.validation import validate
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 
-if TYPE_CHECKING:
-    from moot.desk import Moot
-
 Name = Annotated[str, argument("notify.help.name", metavar="NAME")]
 Workspace = Annotated[str, option("notify.help.workspace")]
-SECRETS = {"webhook": "notify.ask_signing", "dingtalk": "notify.ask_signing", "feishu": "notify.ask_signing"}
-SECRETS |= {"email": "notify.ask_password"}
+SECRETS = dict.fromkeys(("webhook", "dingtalk", "feishu"), "notify.ask_signing") | {
+    "email": "notify.ask_password"
+}
 """What to ask for beside the address, which may be left empty."""
 
 notify = group("help.notify")
@@ -76,10 +74,7 @@ def test(name: Name, workspace: Workspace = DEFAULT_WORKSPACE) -> None:
 
 @notify.command("send", help=say("notify.help.send"))
 def send() -> None:
-    async def work(desk: "Moot") -> int:
-        return await desk.jobs.deliver_now()
-
-    on_desk(work, lambda sent: tell("notify.sent", count=sent))
+    on_desk(lambda desk: desk.jobs.deliver_now(), lambda sent: tell("notify.sent", count=sent))
 
 
 def _secret(name: str, variable: str | None, question: str | None) -> str:

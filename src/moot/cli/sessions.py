@@ -252,7 +252,7 @@ def report(
             refuse_existing(output, force=force)
 
         async def work(desk: Moot) -> ResearchResult:
-            return await desk.result((await _session(desk, session_id)).id)
+            return await desk.result(await find_session(desk, session_id))
 
         written = _render(at_desk(settings, work), style, kind)
         if output is None:
@@ -267,7 +267,7 @@ def _render(result: ResearchResult, style: Style, kind: str) -> str | bytes:
         from moot.modules.coordinator.application.report_pdf import render_pdf
 
         return render_pdf(result, style)
-    return (render_page if kind == "html" else render_report)(result, style)
+    return render_page(result, style) if kind == "html" else render_report(result, style)
 
 
 @sessions.command("replay", help=say("replay.help"))
