@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 
@@ -33,6 +33,7 @@ from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 if TYPE_CHECKING:
     from moot.desk import Moot
 
+T = TypeVar("T")
 Category = Literal["behavior", "tool", "data", "execution", "goal"]
 Source = Literal["user", "system", "tool", "generated"]
 File = Annotated[Path, argument("rules.help.file", metavar="FILE")]
@@ -116,7 +117,7 @@ def activate(
     number = str(targets[0]) if len(targets) == 1 and not targets[0].exists() else ""
 
     async def work(desk: "Moot") -> None:
-        rulesets, book = _require_rulesets(desk), desk.governance.book
+        rulesets, book = _stored(desk.governance.rulesets), desk.governance.book
         if number.isdecimal():
             ruleset = await rulesets.get(int(number), DEFAULT_WORKSPACE)
             await _confirm(rulesets, ruleset.rules, yes)
@@ -139,7 +140,7 @@ def activate(
 @rules.command("rollback", help=say("rules.help.rollback"))
 def roll_back(yes: Yes = False) -> None:
     async def work(desk: "Moot") -> None:
-        rulesets = _require_rulesets(desk)
+        rulesets = _stored(desk.governance.rulesets)
         await _confirm(rulesets, (await rulesets.before(DEFAULT_WORKSPACE)).rules, yes)
         await _tell(rulesets, await rulesets.rollback(**_by_user()))
 
@@ -149,7 +150,7 @@ def roll_back(yes: Yes = False) -> None:
 @rules.command("history", help=say("rules.help.history"))
 def history(as_json: AsJson = False) -> None:
     async def work(desk: "Moot") -> tuple[list[Ruleset], int]:
-        rulesets = _require_rulesets(desk)
+        rulesets = _stored(desk.governance.rulesets)
         active = await rulesets.number_in_force(DEFAULT_WORKSPACE)  # keeps the shipped ones, if they are
         return list(await rulesets.list(DEFAULT_WORKSPACE)), active
 
@@ -166,9 +167,7 @@ def simulate_rules(
     files: Files, since: Annotated[str, option("help.since", metavar=DAY)], profile: BesidesFile = "default"
 ) -> None:
     async def work(desk: "Moot") -> tuple[SimulationReport, int]:
-        book, log = desk.governance.book, desk.governance.decisions
-        if log is None:
-            raise _nothing_stored()
+        book, log = desk.governance.book, _stored(desk.governance.decisions)
         own = accept_rules(book, *files)
         shipped = book.read_shipped(profile, own)
         past = log.history(DEFAULT_WORKSPACE, datetime.combine(first, time(), UTC))
@@ -210,14 +209,10 @@ async def _confirm(rulesets: RulesetService, coming: Sequence[Mapping[str, Any]]
         confirm(say("rules.sure"), "rules.needs_yes", "rules.kept", code=1)
 
 
-def _require_rulesets(desk: "Moot") -> RulesetService:
-    if desk.governance.rulesets is None:
-        raise _nothing_stored()
-    return desk.governance.rulesets
-
-
-def _nothing_stored() -> Unavailable:
-    return Unavailable(SAY("rules.not_stored"), code="PERSISTENCE_OFF")
+def _stored(part: T | None) -> T:
+    if part is None:
+        raise Unavailable(SAY("rules.not_stored"), code="PERSISTENCE_OFF")
+    return part
 
 
 def _summary(active: Active, count: int) -> str:
