@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from moot.modules.research.application.financial_auditor import FinancialResult, signal_for
-from moot.modules.research.domain.facts import quarter_name
+from moot.modules.research.domain.books import name_quarter, quarter_number
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.facts import EarningsNotice
 from tests.fakes.research import COMPANY, SYMBOL, FakeMarketFacts, a_report, told
@@ -170,7 +170,7 @@ async def test_eight_single_quarters_are_held_against_the_same_a_year_before() -
 
 def figures(year: int, quarter: int) -> dict[str, Any]:
     """Of a year before the healthy reports begin, a sixth smaller."""
-    later = next(r for r in healthy_reports() if quarter_name(r.period_end) == f"{year + 1}Q{quarter}")
+    later = next(r for r in healthy_reports() if name_quarter(quarter_number(r)) == f"{year + 1}Q{quarter}")
     flows = {name: round(getattr(later, name) / 1.2, 4) for name in ("eps", "total_revenue_ps")}
     return flows | {"fcff": later.fcff, "fcff_ps": later.fcff_ps}
 
@@ -222,7 +222,7 @@ async def test_where_only_the_change_is_told_the_profit_follows_from_it() -> Non
 
 async def test_a_profit_after_a_loss_is_a_turnaround_and_has_no_percentage() -> None:
     reports = [
-        r.model_copy(update={"eps": -0.3}) if quarter_name(r.period_end) == "2025Q2" else r
+        r.model_copy(update={"eps": -0.3}) if name_quarter(quarter_number(r)) == "2025Q2" else r
         for r in healthy_reports()
     ]
     report = await financial(FakeMarketFacts(filed=reports, others=[a_notice()]))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from moot.modules.research.domain.facts import Periods, annualise, quarter_name, ratio
+from moot.modules.research.domain.books import Periods, annualise, name_quarter, quarter_number, ratio
 from moot.shared.domain.facts import FinancialReport
 from tests.fakes.research import a_report
 
@@ -81,7 +81,7 @@ def test_a_quarters_return_is_scaled_to_a_year() -> None:
 
 
 def test_quarters_have_names() -> None:
-    assert [quarter_name(a_report(2025, q).period_end) for q in (1, 2, 3, 4)] == [
+    assert [name_quarter(quarter_number(a_report(2025, q))) for q in (1, 2, 3, 4)] == [
         "2025Q1",
         "2025Q2",
         "2025Q3",

@@ -1,11 +1,12 @@
 """A company's books by quarter: the lines of its statements and what its reports tell, over windows that compare.
 
-Flows run from the start of the year; here they are told of one quarter or of four. What lacks makes it None.
+Flows run from the start of the year; here they are told of one quarter or of four, and a quarter is only compared
+with itself a year before. What lacks makes it None.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from moot.modules.research.domain.facts import shares_of
+from moot.modules.research.domain.facts import difference
 from moot.shared.domain.facts import Filed, FinancialReport, Statement, quarter_of
 
 FLOWS = frozenset(
@@ -26,6 +27,9 @@ REPORTED = (
 )
 
 Column = Mapping[int, float]
+
+SHARES_CHANGED = 0.03
+"""A share count that differs by more than this was changed; less is the rounding of per-share figures."""
 
 
 def quarter_number(filed: Filed) -> int:
@@ -105,6 +109,10 @@ def grow(now: float | None, base: float | None) -> float | None:
     return None if now is None or base is None or base <= 0 else round(100 * (now / base - 1), 1)
 
 
+def ratio(part: float | None, whole: float | None) -> float | None:
+    return None if part is None or not whole else round(part / whole, 2)
+
+
 def percent_of(part: float | None, whole: float | None) -> float | None:
     return None if part is None or not whole else round(100 * part / whole, 2)
 
@@ -120,3 +128,56 @@ def _times(column: Column, shares: Column) -> Column:
 def _fullest(columns: Iterable[Column]) -> Column:
     """One source for all quarters: what two tell of the same line is seldom the same number."""
     return max(columns, key=len)
+
+
+class Periods:
+    """Reports by quarter, as they are told."""
+
+    def __init__(self, reports: Sequence[FinancialReport]) -> None:
+        self._by_quarter = {quarter_number(report): report for report in reports}
+
+    def growth(self, report: FinancialReport, field: str) -> float | None:
+        return grow(_figure(report, field), _figure(self._year_before(report), field))
+
+    def revenue_growth(self, report: FinancialReport) -> float | None:
+        """Growth of revenue per share; once the share count has changed, of revenue, so that an issue is no loss."""
+        before, growth = self._year_before(report), self.growth(report, "total_revenue_ps")
+        now, then = shares_of(report), shares_of(before) if before else None
+        if growth is None or not now or not then:
+            return growth
+        shares = now / then
+        return growth if abs(shares - 1) < SHARES_CHANGED else round((100 + growth) * shares - 100, 1)
+
+    def change(self, report: FinancialReport, field: str) -> float | None:
+        """In the field's own unit."""
+        changed = difference(_figure(report, field), _figure(self._year_before(report), field))
+        return None if changed is None else round(changed, 2)
+
+    def trailing_year(self, report: FinancialReport, field: str) -> float | None:
+        quarter, now = quarter_number(report), _figure(report, field)
+        if quarter == last_full_year(quarter):
+            return now
+        full = _figure(self._by_quarter.get(last_full_year(quarter)), field)
+        part = _figure(self._year_before(report), field)
+        return None if now is None or full is None or part is None else round(now + full - part, 4)
+
+    def _year_before(self, report: FinancialReport) -> FinancialReport | None:
+        return self._by_quarter.get(quarter_number(report) - 4)
+
+
+def shares_of(report: FinancialReport) -> float | None:
+    """The share count, told by free cash flow being reported both ways; None where that is too coarse."""
+    if report.fcff is None or report.fcff_ps is None or abs(report.fcff_ps) < 0.01:
+        return None
+    return report.fcff / report.fcff_ps
+
+
+def annualise(report: FinancialReport, field: str) -> float | None:
+    """A cumulative return as if the rest of the year went like the part reported."""
+    value = _figure(report, field)
+    return None if value is None else round(value * 4 / quarter_of(report.period_end)[1], 1)
+
+
+def _figure(report: FinancialReport | None, field: str) -> float | None:
+    value: float | None = getattr(report, field) if report else None
+    return value

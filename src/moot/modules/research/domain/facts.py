@@ -1,8 +1,7 @@
-"""The case an expert is given, the port its facts come through, and reports compared over time.
+"""The case an expert is given, and the port its facts come through.
 
 What kind of business an industry is in, whose books read otherwise, whose profits swing, what it is exposed to: one
-table for all experts (`sectors.toml`), never a line for one company. Flows are cumulative, so a quarter is only ever
-compared with itself a year before.
+table for all experts (`sectors.toml`), never a line for one company.
 """
 
 import tomllib
@@ -24,7 +23,6 @@ from moot.shared.domain.facts import (
     FinancialReport,
     MacroObservation,
     NewsItem,
-    quarter_of,
 )
 from moot.shared.domain.messages import Catalogue, Locale, Message
 from moot.shared.domain.peers import CrossSection
@@ -160,72 +158,6 @@ class MarketFacts(Protocol):
         """The company among those of its industry that were listed then."""
 
 
-SHARES_CHANGED = 0.03
-"""A share count that differs by more than this was changed; less is the rounding of per-share figures."""
-
-
-def quarter_name(day: date) -> str:
-    year, quarter = quarter_of(day)
-    return f"{year}Q{quarter}"
-
-
-class Periods:
-    """Reports by quarter; whatever a comparison lacks makes it None."""
-
-    def __init__(self, reports: Sequence[FinancialReport]) -> None:
-        self._by_quarter = {quarter_of(report.period_end): report for report in reports}
-
-    def growth(self, report: FinancialReport, field: str) -> float | None:
-        """Growth over the same quarter a year before, in per cent; from a base of zero or less there is none."""
-        now, base = _figure(report, field), positive(_figure(self._year_before(report), field))
-        return None if now is None or base is None else round(100 * (now / base - 1), 1)
-
-    def revenue_growth(self, report: FinancialReport) -> float | None:
-        """Growth of revenue per share; once the share count has changed, of revenue, so that an issue is no loss."""
-        before, growth = self._year_before(report), self.growth(report, "total_revenue_ps")
-        now, then = shares_of(report), shares_of(before) if before else None
-        if growth is None or not now or not then:
-            return growth
-        shares = now / then
-        return growth if abs(shares - 1) < SHARES_CHANGED else round((100 + growth) * shares - 100, 1)
-
-    def change(self, report: FinancialReport, field: str) -> float | None:
-        """The difference to the same quarter a year before, in the field's own unit."""
-        now, base = _figure(report, field), _figure(self._year_before(report), field)
-        return None if now is None or base is None else round(now - base, 2)
-
-    def trailing_year(self, report: FinancialReport, field: str) -> float | None:
-        """A flow over the last four quarters: this year so far, plus last year, less last year so far."""
-        year, quarter = quarter_of(report.period_end)
-        now = _figure(report, field)
-        if quarter == 4:
-            return now
-        full = _figure(self._by_quarter.get((year - 1, 4)), field)
-        part = _figure(self._year_before(report), field)
-        return None if now is None or full is None or part is None else round(now + full - part, 4)
-
-    def _year_before(self, report: FinancialReport) -> FinancialReport | None:
-        year, quarter = quarter_of(report.period_end)
-        return self._by_quarter.get((year - 1, quarter))
-
-
-def shares_of(report: FinancialReport) -> float | None:
-    """The share count, told by free cash flow being reported both ways; None where that is too coarse."""
-    if report.fcff is None or report.fcff_ps is None or abs(report.fcff_ps) < 0.01:
-        return None
-    return report.fcff / report.fcff_ps
-
-
-def annualise(report: FinancialReport, field: str) -> float | None:
-    """A cumulative return as if the rest of the year went like the part reported."""
-    value = _figure(report, field)
-    return None if value is None else round(value * 4 / quarter_of(report.period_end)[1], 1)
-
-
-def ratio(part: float | None, whole: float | None) -> float | None:
-    return None if part is None or not whole else round(part / whole, 2)
-
-
 def difference(a: float | None, b: float | None) -> float | None:
     return None if a is None or b is None else a - b
 
@@ -233,8 +165,3 @@ def difference(a: float | None, b: float | None) -> float | None:
 def positive(value: float | None) -> float | None:
     """A base that can be divided by without turning the meaning of the sign around."""
     return value if value is not None and value > 0 else None
-
-
-def _figure(report: FinancialReport | None, field: str) -> float | None:
-    value: float | None = getattr(report, field) if report else None
-    return value

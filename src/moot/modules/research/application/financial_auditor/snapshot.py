@@ -8,17 +8,19 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from moot.modules.research.domain.accounting_scores import score_accounts
-from moot.modules.research.domain.books import Books, grow, name_quarter, percent_of, quarter_number
-from moot.modules.research.domain.evidence import Snapshot
-from moot.modules.research.domain.facts import (
-    Case,
+from moot.modules.research.domain.books import (
+    Books,
     Periods,
     annualise,
-    positive,
-    quarter_name,
+    grow,
+    name_quarter,
+    percent_of,
+    quarter_number,
     ratio,
     shares_of,
 )
+from moot.modules.research.domain.evidence import Snapshot
+from moot.modules.research.domain.facts import Case, positive
 from moot.shared.domain import units
 from moot.shared.domain.facts import EarningsNotice, Figures, FinancialReport, Statement
 
@@ -177,7 +179,7 @@ def financial_snapshot(
         stock_name=case.stock_name,
         industry=case.industry,
         trade=case.sector.trade,
-        report_period=quarter_name(latest.period_end),
+        report_period=name_quarter(now),
         announced_on=latest.announced_on,
         **{name: getattr(latest, name) for name in Figures.model_fields},
         **_derive(latest, periods, books, now),
@@ -185,7 +187,7 @@ def financial_snapshot(
         **_follow(books, now),
         **score_accounts(case.sector, books, now, market_value),
         **_foretell(notices, books, now),
-        quarter_list=[quarter_name(report.period_end) for report in shown],
+        quarter_list=[name_quarter(quarter_number(report)) for report in shown],
         revenue_growth_series=[periods.revenue_growth(report) for report in shown],
         profit_growth_series=[periods.growth(report, "profit_dedt") for report in shown],
         **{f"{name}_series": [getattr(report, name) for report in shown] for name in AS_REPORTED_SERIES},
@@ -284,13 +286,14 @@ def _foretell(notices: Sequence[EarningsNotice], books: Books, now: int) -> dict
     notice = newest_notice(notices, now)
     if notice is None:
         return {}
-    before = quarter_number(notice) - 4
+    ahead = quarter_number(notice)
+    before = ahead - 4
     base = books.at("profit", before)
     low = _told_or_implied(notice.net_profit_low, base, notice.change_low)
     high = _told_or_implied(notice.net_profit_high, base, notice.change_high)
     return {
         "notice_kind": notice.kind,
-        "notice_period": quarter_name(notice.period_end),
+        "notice_period": name_quarter(ahead),
         "notice_on": notice.announced_on,
         "notice_profit_low": low,
         "notice_profit_high": high,

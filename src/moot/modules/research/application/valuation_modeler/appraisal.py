@@ -13,7 +13,8 @@ from moot.modules.research.application.valuation_modeler.snapshot import (
     FEWEST_YEARS,
     ValuationSnapshot,
 )
-from moot.modules.research.domain.facts import COMMON, SHARES_CHANGED, Case, Periods
+from moot.modules.research.domain.books import SHARES_CHANGED, Periods
+from moot.modules.research.domain.facts import COMMON, Case
 from moot.shared.domain.facts import DailyValuation, FinancialReport, MacroObservation, quarter_of
 from moot.shared.domain.messages import Catalogue, Locale
 from moot.shared.domain.peers import CrossSection
