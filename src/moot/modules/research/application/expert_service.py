@@ -196,28 +196,23 @@ class ExpertService(ABC, Generic[S, R]):
         return say(finding.kind)
 
     async def judge_by_rule(self, snapshot: S, evidence: Sequence[Evidence], case: Case) -> Opinion[R]:
-        say = self.speak(snapshot, case, case.locale)
-        card = self.mark(snapshot, say)
-        if card.score is None:
+        card, result = self.rule(snapshot, case)
+        if result is None:
             raise InvalidInput(self.texts("nothing_to_judge", missing=[hole.name for hole in card.holes]))
-        result = self.conclude(snapshot, card, say)
-        claims = self._claim(snapshot, card, evidence, case)
-        return Opinion(result, write_evidence(evidence), card.write(say), "rubric", claims=claims)
+        written = card.write(self.speak(snapshot, case, case.locale))
+        claims = self.claim(snapshot, card, evidence, case)
+        return Opinion(result, write_evidence(evidence), written, "rubric", claims=claims)
 
-    def rule(self, snapshot: S, case: Case) -> R | None:
-        """What the rules alone conclude, if they have anything to judge."""
+    def rule(self, snapshot: S, case: Case) -> tuple[Scorecard, R | None]:
+        """What the rules find, and what they conclude if they have anything to judge."""
         say = self.speak(snapshot, case, case.locale)
         card = self.mark(snapshot, say)
-        return None if card.score is None else self.conclude(snapshot, card, say)
+        return card, None if card.score is None else self.conclude(snapshot, card, say)
 
-    def claim(self, snapshot: S, evidence: Sequence[Evidence], case: Case) -> tuple[Claim, ...]:
-        """What the rubric finds, as claims in every language."""
-        card = self.mark(snapshot, self.speak(snapshot, case, case.locale))
-        return self._claim(snapshot, card, evidence, case)
-
-    def _claim(
+    def claim(
         self, snapshot: S, card: Scorecard, evidence: Sequence[Evidence], case: Case
     ) -> tuple[Claim, ...]:
+        """What the rules found, as claims in every language."""
         told: dict[Locale, Callable[[Finding], str]] = {
             locale: partial(self.tell, snapshot, self.speak(snapshot, case, locale)) for locale in LOCALES
         }
@@ -238,13 +233,13 @@ class ExpertService(ABC, Generic[S, R]):
         said = self.texts(why, symbol=case.symbol.text, today=case.today, **values)
         return InvalidInput(said, field=field)
 
-    async def _spare(self, reading: Awaitable[Sequence[T]]) -> Sequence[T]:
-        """What an expert can do without: where it cannot be had there is none, and the reader is told."""
+    async def _spare(self, reading: Awaitable[T], otherwise: T) -> T:
+        """What an expert can do without: where it cannot be had, the reader is told."""
         try:
             return await reading
         except Unavailable as e:
             self._unavailable.append(e)
-            return ()
+            return otherwise
 
     def _remark(self, case: Case) -> list[str]:
         """What is to be known about the data: what could not be had, and what was too old."""

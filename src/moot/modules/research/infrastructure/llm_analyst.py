@@ -45,7 +45,8 @@ class LLMAnalyst:
     async def _ask(
         self, expert: ExpertService[S, R], snapshot: S, evidence: Sequence[Evidence], case: Case
     ) -> Opinion[R]:
-        rubric = expert.claim(snapshot, evidence, case)
+        card, ruled = expert.rule(snapshot, case)
+        rubric = expert.claim(snapshot, card, evidence, case)
         brief: Brief[Any] = Brief(
             module="research",
             agent=expert.expert.value,
@@ -67,7 +68,7 @@ class LLMAnalyst:
         foreign = find_foreign_fields({c.says: [c.says] for c in proposed}, case.locale, spoken.input)
         proposals = Proposals(expert.expert, case.locale, foreign, rubric, known)
         proposals.weigh(proposed)
-        remarks = [*remarks, *proposals.dropped, *_depart(expert.expert, result, expert.rule(snapshot, case))]
+        remarks = [*remarks, *proposals.dropped, *_depart(expert.expert, result, ruled)]
         told = (remark.in_locale(case.locale) for remark in remarks)
         warnings, claims = (*spoken.warnings, *told), (*rubric, *proposals.accepted)
         return Opinion(result, spoken.input, spoken.output, "llm", spoken.grounding, warnings, claims)

@@ -255,7 +255,7 @@ class CatalystDetectiveService(ReportedService[CatalystContext, CatalystResult])
 
     async def run(self, symbol: str, *, as_of: datetime, locale: Locale) -> CatalystDetectiveAgentResult:
         case = await self._open(symbol, as_of, locale)
-        news = await self._spare(self._facts.news(case.symbol, WINDOW_DAYS, as_of=as_of))
+        news = await self._spare(self._facts.news(case.symbol, WINDOW_DAYS, as_of=as_of), ())
         of_interest = [item for item in news if item.kind != "policy" or item.industry]
         found = await gather(self._facts, case)
         until = dict(self._facts.newest)

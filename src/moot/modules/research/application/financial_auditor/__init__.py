@@ -148,8 +148,8 @@ class FinancialAuditorService(ExpertService[FinancialSnapshot, FinancialResult])
         reports = await self._facts.financial_reports(case.symbol, count_periods(limit), as_of=as_of)
         if not reports:
             raise self._refusal(case, "no_reports")
-        statements = await self._spare(self._facts.read(Statement, case.symbol, as_of=as_of))
-        notices = await self._spare(self._facts.read(EarningsNotice, case.symbol, as_of=as_of))
+        statements = await self._spare(self._facts.read(Statement, case.symbol, as_of=as_of), ())
+        notices = await self._spare(self._facts.read(EarningsNotice, case.symbol, as_of=as_of), ())
         valued = await self._value(case) if statements and case.sector.manufacturer else None
         snapshot = financial_snapshot(
             case, reports, limit, statements, notices, market_value=valued.total_mv if valued else None
@@ -160,7 +160,7 @@ class FinancialAuditorService(ExpertService[FinancialSnapshot, FinancialResult])
         """What the market paid last, for a score that goes by it."""
         start = case.today - PRICED_WITHIN
         days = await self._spare(
-            self._facts.daily_valuations(case.symbol, start, case.today, as_of=case.as_of)
+            self._facts.daily_valuations(case.symbol, start, case.today, as_of=case.as_of), ()
         )
         return days[-1] if days else None
 

@@ -253,7 +253,7 @@ class MacroIntelligenceService(ReportedService[MacroSnapshot, MacroResult]):
         told = chain_months(figures)
         self._chained = len(told) > len(figures)
         by_series = trends(f for f in told if f.industry in (None, case.company.industry))
-        news = await self._spare(self._facts.news(case.symbol, WINDOW_DAYS, as_of=as_of))
+        news = await self._spare(self._facts.news(case.symbol, WINDOW_DAYS, as_of=as_of), ())
         policies = read_events([item for item in news if item.kind == "policy"], case)
         snapshot, read = await self._search(case, macro_snapshot(case, by_series, policies))
         if not snapshot.all_source_urls:

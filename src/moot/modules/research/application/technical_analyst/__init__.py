@@ -19,7 +19,6 @@ from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import Direction, ExpertType
 from moot.shared.domain.facts import DailyBar, IndexBar
 from moot.shared.domain.messages import Catalogue, Locale
-from moot.shared.domain.peers import CrossSection
 from moot.shared.domain.symbol import Symbol
 
 FOLDER = Path(__file__).parent
@@ -261,14 +260,11 @@ class TechnicalAnalystService(ExpertService[TechnicalSnapshot, TechnicalResult])
     ) -> tuple[dict[str, Any], dict[str, IndexBar]]:
         """Beside the market and the industry, between days on which it was traded; peers are those of today."""
         start, end = bars[-61:][0].trade_date, bars[-1].trade_date
-        indexes = await self._spare(read_indexes(self._facts, case.symbol, start, end, case.as_of))
+        indexes = await self._spare(read_indexes(self._facts, case.symbol, start, end, case.as_of), ())
         beside, origins = stand_beside([bar.trade_date for bar in bars], indexes, case.company.industry, own)
         if not origins and day == case.today:
-            beside |= stand_among(await self._spare(self._find_peers(case)))
+            beside |= stand_among(await self._spare(self._facts.peers(case.symbol, as_of=case.as_of), None))
         return beside, origins
-
-    async def _find_peers(self, case: Case) -> list[CrossSection]:
-        return [await self._facts.peers(case.symbol, as_of=case.as_of)]
 
     def _cite(
         self, snapshot: TechnicalSnapshot, bars: Sequence[DailyBar], indexes: Mapping[str, IndexBar]

@@ -5,10 +5,10 @@ Adjusted closes are held against an index between the same two days, or against 
 no index.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import date
 from math import copysign
-from typing import Any, Protocol
+from typing import Any
 
 from moot.modules.research.domain.facts import difference
 from moot.shared.domain.facts import IndexBar
@@ -26,46 +26,11 @@ FEWEST_PEERS = 5
 """The median of fewer is the return of somebody."""
 
 
-class Charted(Protocol):
-    """What is known of a share by its bars, and by what it is compared with."""
-
-    @property
-    def current_price(self) -> float: ...
-    @property
-    def ma20(self) -> float | None: ...
-    @property
-    def adx_value(self) -> float | None: ...
-    @property
-    def plus_di(self) -> float | None: ...
-    @property
-    def minus_di(self) -> float | None: ...
-    @property
-    def detected_patterns(self) -> Sequence[str]: ...
-    @property
-    def return_60d(self) -> float | None: ...
-    @property
-    def market_excess_60d(self) -> float | None: ...
-    @property
-    def industry_excess_60d(self) -> float | None: ...
-    @property
-    def peer_excess_3m(self) -> float | None: ...
-    @property
-    def leads(self) -> dict[str, float]: ...
-    @property
-    def support(self) -> float: ...
-    @property
-    def resistance(self) -> float: ...
-    @property
-    def support_days(self) -> Sequence[date | int]: ...
-    @property
-    def resistance_days(self) -> Sequence[date | int]: ...
-
-
 class Derived:
-    """Whatever is `Charted` can tell it."""
+    """Of whatever has these fields of a `TechnicalSnapshot`: one of them, or a row of many shares."""
 
     @property
-    def trend(self: Charted) -> int | None:
+    def trend(self: Any) -> int | None:
         """Above (+) or below (-) its 20-day average, 2 where ADX sees a trend that way; 0 on neither side."""
         if self.adx_value is None or self.plus_di is None or self.minus_di is None or not self.ma20:
             return None
@@ -76,11 +41,11 @@ class Derived:
         return int(copysign(2 if agreed else 1, aside))
 
     @property
-    def pattern_balance(self: Charted) -> int:
+    def pattern_balance(self: Any) -> int:
         return sum(1 if pattern in BULLISH_PATTERNS else -1 for pattern in self.detected_patterns)
 
     @property
-    def leads(self: Charted) -> dict[str, float]:
+    def leads(self: Any) -> dict[str, float]:
         """By what it returned more than its market and its industry, where there is something to compare with."""
         leads = {
             "market": self.market_excess_60d,
@@ -90,20 +55,21 @@ class Derived:
         return {beside: lead for beside, lead in leads.items() if lead is not None}
 
     @property
-    def relative_strength(self: Charted) -> float | None:
+    def relative_strength(self: Any) -> float | None:
         """By what it leads all it is compared with, or trails them, on average; 0 where it does neither."""
-        leads = self.leads.values()
+        leads: Collection[float] = self.leads.values()
         if not leads or self.return_60d is None:
             return None
         agreed = min(leads) > 0 or max(leads) < 0
         return sum(leads) / len(leads) if agreed else 0.0
 
     @property
-    def room(self: Charted) -> float | None:
+    def room(self: Any) -> float | None:
         """What can be won up to resistance for each unit lost down to support; a projection is nobody's level."""
-        down = self.current_price - self.support
+        up: float = self.resistance - self.current_price
+        down: float = self.current_price - self.support
         swings = self.support_days and self.resistance_days
-        return (self.resistance - self.current_price) / down if swings and down > 0 else None
+        return up / down if swings and down > 0 else None
 
 
 def stand_beside(
@@ -141,19 +107,20 @@ def _compare(
     return found
 
 
-def stand_among(found: Sequence[CrossSection]) -> dict[str, Any]:
+def stand_among(peers: CrossSection | None) -> dict[str, Any]:
     """Over three months to the day."""
-    for among in found:
-        place, own = among.places["return_3m"], among.own.return_3m
-        if place.median is not None and own is not None and place.count >= FEWEST_PEERS:
-            mine, theirs = round(own, 1), round(place.median, 1)
-            return {
-                "peer_count": place.count,
-                "return_3m": mine,
-                "peer_return_3m": theirs,
-                "peer_excess_3m": _exceed(mine, theirs),
-            }
-    return {}
+    if peers is None:
+        return {}
+    place, own = peers.places["return_3m"], peers.own.return_3m
+    if place.median is None or own is None or place.count < FEWEST_PEERS:
+        return {}
+    mine, theirs = round(own, 1), round(place.median, 1)
+    return {
+        "peer_count": place.count,
+        "return_3m": mine,
+        "peer_return_3m": theirs,
+        "peer_excess_3m": _exceed(mine, theirs),
+    }
 
 
 def _exceed(own: float | None, other: float | None) -> float | None:

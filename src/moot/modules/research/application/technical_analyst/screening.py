@@ -92,8 +92,7 @@ class TechnicalScreener:
             near = [*indexes.get(None, ()), *indexes.get(industry, ())]
             beside, origins = stand_beside(days, near, industry, vars(chart))
             if not origins:
-                section = (await scope.find_cross_sections()).get(symbol)
-                beside |= stand_among([section] if section else [])
+                beside |= stand_among((await scope.find_cross_sections()).get(symbol))
             vars(chart).update(beside)
         return charts
 

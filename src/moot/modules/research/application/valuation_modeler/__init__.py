@@ -23,12 +23,10 @@ from moot.modules.research.application.valuation_modeler.snapshot import Valuati
 from moot.modules.research.domain.evidence import Confidence, ExpertResult, cite
 from moot.modules.research.domain.facts import Case, Cited
 from moot.modules.research.domain.rubric import Rule, Scorecard, Voice, sign_of
-from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.facts import Fact, MacroObservation
 from moot.shared.domain.messages import Locale
-from moot.shared.domain.peers import CrossSection
 
 ValuationVerdict = Literal["Undervalued", "Fair", "Overvalued"]
 
@@ -224,17 +222,11 @@ class ValuationModelerService(ExpertService[ValuationSnapshot, ValuationResult])
         reports = await self._facts.financial_reports(case.symbol, REPORTS_READ, as_of=as_of)
         if not reports:
             raise self._refusal(case, "no_reports")
-        bond = find_bond(await self._spare(self._facts.macro(case.symbol, YIELD_DAYS, as_of=as_of)))
-        material = Material(history, reports, await self._find_peers(case), bond)
+        figures = await self._spare(self._facts.macro(case.symbol, YIELD_DAYS, as_of=as_of), ())
+        peers = await self._spare(self._facts.peers(case.symbol, as_of=as_of), None)
+        material = Material(history, reports, peers, find_bond(figures))
         snapshot = valuation_snapshot(case, material)
         return await self._report(case, snapshot, self._cite(snapshot, material))
-
-    async def _find_peers(self, case: Case) -> CrossSection | None:
-        try:
-            return await self._facts.peers(case.symbol, as_of=case.as_of)
-        except Unavailable as e:
-            self._unavailable.append(e)
-            return None
 
     def _cite(self, snapshot: ValuationSnapshot, material: Material) -> list[Evidence]:
         today, bond = material.today, material.bond
