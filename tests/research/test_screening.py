@@ -26,12 +26,12 @@ from moot.modules.market_data.domain.facts import (
 from moot.modules.market_data.domain.trading_rules import trading_calendar
 from moot.modules.market_data.infrastructure.cross_section import MeasuringLake
 from moot.modules.research.application.financial_auditor.snapshot import FinancialSnapshot
+from moot.modules.research.application.screening import Screen, ScreenedShare
 from moot.modules.research.application.technical_analyst import TechnicalSnapshot
 from moot.modules.research.application.valuation_modeler.snapshot import ValuationSnapshot
 from moot.modules.research.container import ResearchContainer
 from moot.modules.research.domain.evidence import Snapshot
 from moot.modules.research.domain.rubric import plain_name
-from moot.modules.research.domain.screening import Screen, ScreenedShare
 from moot.shared.domain.claims import Claim
 from moot.shared.domain.errors import AppError, InvalidInput
 from moot.shared.domain.experts import ExpertType

@@ -4,22 +4,57 @@ make of it. No model is asked, and nothing is known that was not at the moment.
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+from datetime import date, datetime
+from typing import Any, Literal
 
 import polars as pl
+from pydantic import AwareDatetime, BaseModel
 
 from moot.modules.research.application.marking import Asked, Service, Weights, find_leans
 from moot.modules.research.application.scope import ManyBars, ManyFacts, Scope, Screener
 from moot.modules.research.application.technical_analyst import LOOKBACK_DAYS
 from moot.modules.research.domain.facts import SAY
 from moot.modules.research.domain.rubric import Rule, plain_name
-from moot.modules.research.domain.screening import Screen, ScreenedShare, Status
+from moot.shared.domain.claims import Horizon
 from moot.shared.domain.errors import AppError, InvalidInput
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.facts import Company
 from moot.shared.domain.messages import Locale
 from moot.shared.domain.symbol import Symbol
+
+Status = Literal["ranked", "suspended", "too_old", "too_little", "no_data", "damaged", "not_listed"]
+
+
+class ScreenedShare(BaseModel, frozen=True, allow_inf_nan=False):
+    """`scores` are the expert's own by dimension (`technical.trend`), from -1 to 1, None where nothing was marked;
+    `lean` is what all rules together come to by the weights of the debate, before they answer each other. `newest` is
+    the day of its last bar, `missing` are the rules that had no data; `notes` say it in words.
+    """
+
+    symbol: str
+    name: str
+    status: Status
+    rank: int | None = None
+    lean: float | None = None
+    scores: dict[str, float | None] = {}
+    newest: date | None = None
+    missing: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class Screen(BaseModel, frozen=True):
+    """`shares` are in the order of their ranks, then those without one by symbol. `covered` are the rules asked,
+    `left_out` the experts, or the dimensions, that were wanted and that no screen can ask. `weights` is the version
+    of the table.
+    """
+
+    as_of: AwareDatetime
+    horizon: Horizon
+    weights: str
+    shares: tuple[ScreenedShare, ...]
+    covered: tuple[str, ...]
+    left_out: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any, overload
+from typing import Any
 
 from moot.modules.research.application.marking import Service
 from moot.modules.research.application.scope import Scope
@@ -33,13 +33,7 @@ class Days(Sequence[Any]):
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))
 
-    @overload
-    def __getitem__(self, place: int) -> Any: ...
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[Any]: ...
-    def __getitem__(self, place: int | slice) -> Any:
-        if isinstance(place, slice):
-            return Days({name: column[place] for name, column in self.columns.items()})
+    def __getitem__(self, place: Any) -> Any:
         return SimpleNamespace(**{name: column[place] for name, column in self.columns.items()})
 
 
@@ -61,10 +55,8 @@ class ValuationScreener:
         self._bonds: dict[Market, MacroObservation | None] = {}
 
     async def measure(self, scope: Scope) -> dict[str, ValuationSnapshot]:
-        valuations, reports = (
-            await scope.read_valuations(HISTORY_DAYS),
-            await scope.read_filed(FinancialReport),
-        )
+        valuations = await scope.read_valuations(HISTORY_DAYS)
+        reports = await scope.read_filed(FinancialReport)
         peers = await scope.find_cross_sections()
         materials = {
             share: Tabled(
