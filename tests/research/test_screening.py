@@ -32,8 +32,8 @@ from moot.modules.research.application.valuation_modeler.snapshot import Valuati
 from moot.modules.research.container import ResearchContainer
 from moot.modules.research.domain.evidence import Snapshot
 from moot.modules.research.domain.rubric import plain_name
-from moot.shared.domain.claims import Claim
-from moot.shared.domain.errors import AppError, InvalidInput
+from moot.shared.domain.claims import Claim, Horizon
+from moot.shared.domain.errors import AppError
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.facts import DailyBar, FinancialReport, IndexBar, Statement
 from moot.shared.domain.symbol import Market, Symbol
@@ -150,12 +150,14 @@ def ranked(screen: Screen) -> list[ScreenedShare]:
     return [share for share in screen.shares if share.status == "ranked"]
 
 
-async def assert_as_the_experts_say(research: ResearchContainer, screen: Screen) -> None:
+async def assert_as_the_experts_say(
+    research: ResearchContainer, screen: Screen, as_of: datetime = AS_OF, horizon: Horizon = 20
+) -> None:
     """Rules without data, scores by dimension and the lean of all claims, before they answer each other."""
     for share in ranked(screen):
         claims, missing, scores = [], [], {}
         for expert in SNAPSHOTS:
-            told, (holes, score) = await ask(research, expert, share.symbol, screen.as_of)
+            told, (holes, score) = await ask(research, expert, share.symbol, as_of)
             claims += told
             missing += holes
             scores |= score
@@ -163,7 +165,7 @@ async def assert_as_the_experts_say(research: ResearchContainer, screen: Screen)
         assert share.scores == {
             name: score and pytest.approx(score, abs=1e-6) for name, score in scores.items()
         }
-        lean = Weighing(claims, [], frozenset(SNAPSHOTS), screen.horizon).lean
+        lean = Weighing(claims, [], frozenset(SNAPSHOTS), horizon).lean
         assert share.lean == pytest.approx(lean, abs=1e-6), share.symbol
 
 
@@ -200,12 +202,12 @@ async def test_on_the_demo_market_every_share_scores_as_its_experts_score_it() -
     symbols = [f"9000{n:02}.DEMO" for n in (1, 4, 7, 10)]
     screen = await screen_all(research, symbols, NOW)
     assert len(ranked(screen)) == 3, "one was delisted"
-    await assert_as_the_experts_say(research, screen)
+    await assert_as_the_experts_say(research, screen, NOW)
 
 
 @pytest.mark.parametrize("horizon", [5, 60])
 async def test_on_random_walks_in_a_lake_they_score_as_their_experts_score_them(
-    tmp_path: Path, horizon: int
+    tmp_path: Path, horizon: Horizon
 ) -> None:
     """Among peers over one horizon, beside indexes over the other."""
     chance = random.Random(horizon)
@@ -224,7 +226,7 @@ async def test_on_random_walks_in_a_lake_they_score_as_their_experts_score_them(
         0 < sum(rule in share.missing for share in ranked(screen)) < 16
         for rule in ("technical.price_ma200", "valuation.pe", "financial.altman")
     )
-    await assert_as_the_experts_say(research, screen)
+    await assert_as_the_experts_say(research, screen, horizon=horizon)
 
 
 async def test_a_source_that_keeps_nothing_is_read_share_by_share_says_so_and_ranks_the_same(
@@ -306,20 +308,14 @@ async def test_what_was_wanted_and_cannot_be_screened_is_named(tmp_path: Path) -
     research, symbols = research_on(lake_of(market, tmp_path)), [c.symbol for c in market.directory]
     whole = await research.screen().run(symbols, as_of=AS_OF, locale="en-US")
     assert set(whole.left_out) == {"macro_intelligence", "catalyst_detective"}
-    trend = await research.screen().run(
-        symbols, as_of=AS_OF, locale="en-US", experts=[TECHNICAL], dimensions=["technical.trend"]
-    )
-    assert trend.left_out == ()
-    assert trend.covered == ("technical.price_ma20", "technical.ma20_ma60", "technical.price_ma200")
-    assert all(share.scores.keys() == {"technical.trend"} for share in trend.shares)
-    with pytest.raises(InvalidInput, match="technical_analyst"):
-        await research.screen().run(symbols, as_of=AS_OF, locale="en-US", dimensions=["macro.economy"])
+    chart = await research.screen().run(symbols, as_of=AS_OF, locale="en-US", experts=[TECHNICAL])
+    assert chart.left_out == ()
+    assert all(name.startswith("technical.") for share in chart.shares for name in share.scores)
 
 
 async def test_where_nobody_is_listed_nobody_is_ranked() -> None:
     screen = await screen_all(research_on(FakeMarketDataProvider()), [code(1)])
     assert [share.status for share in screen.shares] == ["not_listed"]
-    assert screen.covered
 
 
 @dataclass

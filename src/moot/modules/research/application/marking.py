@@ -23,12 +23,6 @@ DIGITS = 6
 class Weights(Protocol):
     """What claims count over one horizon, as a debate counts them."""
 
-    @property
-    def horizon(self) -> Horizon: ...
-
-    @property
-    def version(self) -> str: ...
-
     def scale(self, kind: str, own: Horizon) -> float:
         """What is left of a claim of that kind, which speaks of a horizon of its own."""
 

@@ -8,14 +8,13 @@ from datetime import date, datetime
 from typing import Any, Literal
 
 import polars as pl
-from pydantic import AwareDatetime, BaseModel
+from pydantic import BaseModel
 
-from moot.modules.research.application.marking import Asked, Service, Weights, find_leans
+from moot.modules.research.application.marking import Asked, Weights, find_leans
 from moot.modules.research.application.scope import ManyBars, ManyFacts, Scope, Screener
 from moot.modules.research.application.technical_analyst import LOOKBACK_DAYS
 from moot.modules.research.domain.facts import SAY
 from moot.modules.research.domain.rubric import Rule, plain_name
-from moot.shared.domain.claims import Horizon
 from moot.shared.domain.errors import AppError, InvalidInput
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.facts import Company
@@ -43,16 +42,11 @@ class ScreenedShare(BaseModel, frozen=True, allow_inf_nan=False):
 
 
 class Screen(BaseModel, frozen=True):
-    """`shares` are in the order of their ranks, then those without one by symbol. `covered` are the rules asked,
-    `left_out` the experts, or the dimensions, that were wanted and that no screen can ask. `weights` is the version
-    of the table.
+    """`shares` are in the order of their ranks, then those without one by symbol; `left_out` the experts who were
+    wanted and whom no screen can ask.
     """
 
-    as_of: AwareDatetime
-    horizon: Horizon
-    weights: str
     shares: tuple[ScreenedShare, ...]
-    covered: tuple[str, ...]
     left_out: tuple[str, ...]
     notes: tuple[str, ...] = ()
 
@@ -70,10 +64,9 @@ class ScreenService:
         as_of: datetime,
         locale: Locale,
         experts: Collection[ExpertType] = tuple(ExpertType),
-        dimensions: Collection[str] = (),
     ) -> Screen:
-        """`dimensions` are those to go by, as `technical.trend`; without them, all that the experts have."""
-        chosen = self._choose(experts, dimensions)
+        chosen = [screener for screener in self.screeners if screener.service.expert in experts]
+        heard = {screener.service.expert for screener in chosen}
         shares, refused = _read_symbols(symbols)
         companies, unlisted = await self.facts.list_companies(shares, as_of=as_of)
         listed = [share for share in shares if share.text in companies]
@@ -83,48 +76,19 @@ class ScreenService:
         gone = {share.symbol for share in aside}
         fit = {share.text: companies[share.text] for share in listed if share.text not in gone}
         scope = Scope(self.facts, fit, bars.traded.filter(pl.col("symbol").is_in(list(fit))), as_of)
-        rows = [await screener.measure(scope) for screener, _ in chosen]
+        rows = [await screener.measure(scope) for screener in chosen]
         judged = sorted(set().union(*rows))
         aside += [table.set_aside(symbol, "too_little") for symbol in fit.keys() - set(judged)]
         asked = [
-            Asked(screener.service, rules, [found.get(symbol) for symbol in judged])
-            for (screener, rules), found in zip(chosen, rows, strict=True)
+            Asked(screener.service, screener.service.rules(), [found.get(symbol) for symbol in judged])
+            for screener, found in zip(chosen, rows, strict=True)
         ]
         ranked = table.rank(judged, asked, find_leans(asked, self.weights)) if judged else []
         return Screen(
-            as_of=as_of,
-            horizon=self.weights.horizon,
-            weights=self.weights.version,
             shares=(*ranked, *sorted(aside, key=lambda share: share.symbol)),
-            covered=tuple(each.name(rule.name) for each in asked for rule in each.rules),
-            left_out=_leave_out(asked, experts, dimensions),
+            left_out=tuple(expert for expert in ExpertType if expert in experts and expert not in heard),
             notes=tuple(SAY("screen.one_by_one", source=name).in_locale(locale) for name in bars.one_by_one),
         )
-
-    def _choose(
-        self, experts: Collection[ExpertType], dimensions: Collection[str]
-    ) -> list[tuple[Screener, list[Rule]]]:
-        """Who is asked, and by which rules; refuses what leaves nobody."""
-        wanted = [screener for screener in self.screeners if screener.service.expert in experts]
-        chosen = [(each, _pick_rules(each.service, dimensions)) for each in wanted]
-        if not any(rules for _, rules in chosen):
-            raise InvalidInput(SAY("screen.nothing", known=[each.service.expert for each in self.screeners]))
-        return [(screener, rules) for screener, rules in chosen if rules]
-
-
-def _pick_rules(service: Service, dimensions: Collection[str]) -> list[Rule]:
-    named = ((rule, f"{service.expert.prefix}.{plain_name(rule.dimension)}") for rule in service.rules())
-    return [rule for rule, dimension in named if not dimensions or dimension in dimensions]
-
-
-def _leave_out(
-    asked: Sequence[Asked], experts: Collection[ExpertType], dimensions: Collection[str]
-) -> tuple[str, ...]:
-    heard = {each.service.expert for each in asked}
-    known = {each.name(dimension) for each in asked for dimension in each.dimensions}
-    if dimensions:
-        return tuple(dimension for dimension in dimensions if dimension not in known)
-    return tuple(expert for expert in ExpertType if expert in experts and expert not in heard)
 
 
 def _read_symbols(symbols: Sequence[str]) -> tuple[list[Symbol], dict[str, AppError]]:
