@@ -30,6 +30,10 @@ STEPS = (
 PLAN = Plan(locale="en-US", title=GOAL, thought="Both, then compare.", steps=STEPS)
 
 
+async def no_mentions(text: str) -> list[Mention]:
+    return []
+
+
 @pytest.fixture
 def trail(database: Database) -> AuditTrail:
     return AuditTrail(database)
@@ -43,7 +47,7 @@ def governance(trail: AuditTrail, clock: FixedClock) -> GovernanceContainer:
 def asked(governance: GovernanceContainer, clock: FixedClock, *more: EnhancedRule) -> GovernedPlanReview:
     """Under the shipped rules, and `more`."""
     governance.rulesets._shipped = (*governance.book.read_shipped(), *more)
-    return GovernedPlanReview(governance.agent, clock)
+    return GovernedPlanReview(governance.agent, clock, no_mentions)
 
 
 def about_plans(condition: str, **more: Any) -> EnhancedRule:
@@ -174,7 +178,7 @@ async def test_the_shipped_rules_let_the_desks_own_plans_through(
     assert drawn is not None
     asked = [{"role": "user", "content": question}]
     goal = IntakeState(messages=asked, understanding=understanding).goal
-    ruling = await GovernedPlanReview(agent_alone, clock).review(
+    ruling = await GovernedPlanReview(agent_alone, clock, no_mentions).review(
         drawn[0], goal=goal, iteration=1, errand=Errand()
     )
     assert ruling.plan == drawn[0]
@@ -201,7 +205,9 @@ async def rule_on(
     plan = Plan(locale=locale, title=title, steps=STEPS[:1])
     asked = [{"role": "user", "content": question}]
     goal = IntakeState(messages=asked, understanding=understanding).goal
-    return await GovernedPlanReview(agent, clock).review(plan, goal=goal, iteration=1, errand=Errand())
+    return await GovernedPlanReview(agent, clock, no_mentions).review(
+        plan, goal=goal, iteration=1, errand=Errand()
+    )
 
 
 @pytest.mark.parametrize(("intent", "locale", "question", "title", "warned"), TITLES)

@@ -15,6 +15,7 @@ from moot.modules.intake.infrastructure.agents.planner import Planned, Planner
 from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
 from moot.modules.llm_platform.application.config_service import ModelRegistry
 from moot.modules.llm_platform.application.llm_service import LLMService
+from moot.modules.llm_platform.application.speaker import EngineChoice
 from moot.modules.llm_platform.domain.budget import Budget
 from moot.modules.llm_platform.domain.budget import Limits as Spending
 from moot.modules.llm_platform.domain.call_record import CallJournal
@@ -72,7 +73,9 @@ async def planner(llm_server: LLMServer) -> AsyncIterator[Build]:
     def build(review: Reviewer | None = None, *, alone: bool = False, **more: Any) -> Planner:
         registry = ModelRegistry(None, [] if alone else [asked])
         llm = LLMService(registry, model.complete, CallJournal(), Budget(Spending()), sleep=no_pause)
-        return Planner(llm, PromptTemplates(clock=HOURS), review or Reviewer(), Directory(), **more)
+        usual: dict[str, Any] = {"repairs": 2, "can_search": True, "choice": EngineChoice(llm)}
+        prompts = PromptTemplates(clock=HOURS)
+        return Planner(llm, prompts, review or Reviewer(), Directory(), **usual | more)
 
     yield build
     await model.aclose()

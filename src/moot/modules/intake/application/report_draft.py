@@ -271,5 +271,4 @@ def _numbers(marks: str) -> list[int]:
 
 
 def drop_marks(text: str) -> str:
-    """The text without its marks."""
     return CITED.sub("", text)

@@ -94,19 +94,16 @@ class Asked:
         return strengths
 
     def list_missing(self) -> list[list[Rule]]:
-        """Of each share, the rules that had no data."""
         missing: list[list[Rule]] = [[] for _ in self.rows]
         for row, rule in np.argwhere((self.trust > 0) & np.isnan(self.values)).tolist():
             missing[row].append(self.rules[rule])
         return missing
 
     def _look_up(self, tables: Sequence[Sequence[float]]) -> Numbers:
-        """By rule and band."""
         return np.stack([np.array(table)[self.bands[:, n]] for n, table in enumerate(tables)], axis=1)
 
 
 def find_leans(asked: Sequence[Asked], weights: Weights) -> list[float]:
-    """What the rules of all experts come to, share by share."""
     strengths: dict[tuple[ExpertType, str], Numbers] = {}
     for each in asked:
         claims = each.strengths(weights)

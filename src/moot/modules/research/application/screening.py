@@ -150,7 +150,6 @@ class _Table:
         ]
 
     def _tell_missing(self, missing: Sequence[tuple[Asked, Sequence[Rule]]]) -> dict[str, Any]:
-        """Rule by rule, and in words by dimension."""
         rules = [(each, rule) for each, holes in missing for rule in holes]
         if not rules:
             return {}

@@ -50,7 +50,7 @@ class Lines:
     def average(self, line: str, back: int = 0) -> float:
         return (self(line, back) + self(line, back + 1)) / 2
 
-    def long_debt(self, back: int = 0) -> float:
+    def long_debt(self, back: int) -> float:
         return self("long_debt", back) + self("bonds", back)
 
 

@@ -197,7 +197,6 @@ def balance(events: Sequence[Event]) -> float | None:
 
 
 def tell_events(events: Sequence[Event], locale: Locale) -> str:
-    """The events as a reader is shown them."""
     lines = [SAY("event_line", published=e.published, title=e.title, url=e.url) for e in events]
     return "\n".join(line.in_locale(locale) for line in lines) or SAY("no_results").in_locale(locale)
 

@@ -21,6 +21,7 @@ from moot.shared.domain.units import Unit
 Engine = Literal["rubric", "llm"]
 Confidence = Annotated[float, Field(ge=0, le=1)]
 Score = Annotated[int, Field(ge=0, le=100)]
+Counted = Annotated[int | None, Unit("plain", "", 0)]
 
 
 class ExpertResult(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
@@ -68,7 +69,7 @@ class Snapshot(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
     @classmethod
     @cache
     def units(cls) -> dict[str, Unit]:
-        """The unit of each field that is a measurement."""
+        """Of the fields that are measurements."""
         return {
             name: item
             for name, info in cls.model_fields.items()
@@ -142,7 +143,6 @@ def evidence_of(fact: Fact | Cited, name: str, value: Any, unit: str = "") -> Ev
 
 
 def write_evidence(evidence: Iterable[Evidence]) -> str:
-    """The evidence as lines of text, one item each."""
     return "\n".join(
         f"{e.id} = {e.value}{f' {e.unit}' if e.unit else ''} [{e.source}, {e.as_of:%Y-%m-%d}]"
         for e in evidence

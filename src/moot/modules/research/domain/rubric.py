@@ -120,10 +120,8 @@ class Rule:
             return Finding(
                 name, say("no_data"), None, self.weight, self.dimension, self.name, horizon=self.horizon
             )
-        kind, felt = (
-            f"{self.name}.{band.says}",
-            snapshot.exposure.get(self.factor, 0.0) if self.factor else 1.0,
-        )
+        kind = f"{self.name}.{band.says}"
+        felt = snapshot.exposure.get(self.factor, 0.0) if self.factor else 1.0
         goes_by = [n for n in (self.measure, self.of, self.less) if n in type(snapshot).model_fields]
         named = say.names_in(kind)
         return Finding(
@@ -154,7 +152,7 @@ class Rule:
 
 
 @cache
-def load_rules(folder: Path, dimensions: type[StrEnum] | None = None) -> tuple[Rule, ...]:
+def load_rules(folder: Path, dimensions: type[StrEnum] | None) -> tuple[Rule, ...]:
     """Those in an expert's `rules.toml`; its tables are named for the members of `dimensions`, if it has any."""
     tables = tomllib.loads((folder / "rules.toml").read_text("utf-8"))
     usual = {"horizon": tables.pop("horizon", 20)}

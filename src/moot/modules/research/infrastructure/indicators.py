@@ -51,11 +51,13 @@ def _date_positions(found: dict[str, Any], days: Sequence[date]) -> dict[str, An
 
 def indicator_values(p: Prices) -> dict[str, Any]:
     """Every indicator of a panel of one, on the last bar; those named for days tell them as positions."""
+    dif, dea = find_macd(p.close)
     columns = {
         **measure(p, MOST_LEVELS),
         "change_percent": round_all(100 * (p.close[:, -1] / p.close[:, -2] - 1)),
         **{f"ma{n}": last_of(talib.SMA, p.close, options=(n,)) for n in AVERAGES},
-        **_macd(p.close),
+        "macd_dif": round_all(dif),
+        "macd_dea": round_all(dea),
         **_kdj(p),
         "volatility_60d": find_volatility(p.close, 60),
         "high_20d": last_of(talib.MAX, p.high, options=(20,)),
@@ -65,16 +67,9 @@ def indicator_values(p: Prices) -> dict[str, Any]:
     return {**known, **_volume(p, known["current_price"]), **_bollinger(p.close[0])}
 
 
-def _macd(close: Series) -> Columns:
-    dif, dea = find_macd(close)
-    return {"macd_dif": round_all(dif), "macd_dea": round_all(dea)}
-
-
 def _kdj(p: Prices) -> Columns:
-    low, high = (
-        np.array([extreme(row, 9)[8:] for row in prices])
-        for extreme, prices in ((talib.MIN, p.low), (talib.MAX, p.high))
-    )
+    low = np.array([talib.MIN(row, 9)[8:] for row in p.low])
+    high = np.array([talib.MAX(row, 9)[8:] for row in p.high])
     width = high - low
     position = np.divide(p.close[:, 8:] - low, width, out=np.full_like(width, 0.5), where=width > 0)
     k = smooth(100 * position, 5, seed=50.0)

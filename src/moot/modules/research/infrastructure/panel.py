@@ -89,7 +89,6 @@ def measure(p: Prices, levels: int = 1) -> Columns:
 
 
 def last_of(function: Callable[..., Any], *series: Series, options: tuple[Any, ...]) -> list[Any]:
-    """What TA-Lib says of the last day."""
     return round_all([float(function(*rows, *options)[-1]) for rows in zip(*series, strict=True)])
 
 
@@ -236,10 +235,8 @@ def _find_patterns(p: Prices) -> list[dict[Pattern, list[int]]]:
     recent = zip(*(prices[:, -15:] for prices in (p.open, p.high, p.low, p.close)), strict=True)
     engulfing = np.array([talib.CDLENGULFING(*rows)[-1] for rows in recent])
     end, rows = p.close[:, -1], np.arange(len(p.close))
-    high, low = (
-        last - 1 - p.high[:, -2:-22:-1].argmax(axis=1),
-        last - 1 - p.low[:, -2:-22:-1].argmin(axis=1),
-    )
+    high = last - 1 - p.high[:, -2:-22:-1].argmax(axis=1)
+    low = last - 1 - p.low[:, -2:-22:-1].argmin(axis=1)
     now, before = np.full(len(rows), last), np.full(len(rows), last - 1)
     seen: dict[Pattern, tuple[Column, tuple[Column, ...]]] = {
         "golden_cross": (crossed > 0, (day,)),

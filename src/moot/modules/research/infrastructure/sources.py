@@ -27,7 +27,6 @@ MADE_UP_PAGE: Final = re.compile(rf"demo{ADDRESS}")
 async def find_on_web(
     service: WebSearchService, queries: Mapping[WebSearch, str], symbol: Symbol, as_of: datetime
 ) -> Findings:
-    """All at the same time."""
     searches = [_search(service, search, query, symbol, as_of) for search, query in queries.items()]
     return dict(zip(queries, await asyncio.gather(*searches), strict=True))
 

@@ -37,9 +37,7 @@ class GovernedPlanReview:
     `find_mentions`: companies that a text names. To look one up is to research it.
     """
 
-    def __init__(
-        self, agent: CoordinatorAgent, clock: Clock, find_mentions: FindMentions | None = None
-    ) -> None:
+    def __init__(self, agent: CoordinatorAgent, clock: Clock, find_mentions: FindMentions) -> None:
         self._agent, self._clock, self._find_mentions = agent, clock, find_mentions
 
     async def review(self, plan: Plan, *, goal: str, iteration: int, errand: Errand) -> PlanRuling:
@@ -84,8 +82,7 @@ class GovernedPlanReview:
     async def find_symbols(self, steps: Sequence[Step]) -> list[str]:
         """Those of the steps, and those that the words of what is to be looked up name beyond doubt."""
         looked_up = [f"{step.title}\n{step.description}" for step in steps if step.type == "research"]
-        words = "\n".join(looked_up)
-        named = await self._find_mentions(words) if self._find_mentions and words else ()
+        named = await self._find_mentions("\n".join(looked_up)) if looked_up else ()
         mentioned = [mention.symbols[0] for mention in named if mention.certain]
         return list(dict.fromkeys([*_symbols(steps), *mentioned]))
 

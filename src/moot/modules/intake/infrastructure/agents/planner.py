@@ -38,8 +38,6 @@ CALLS_AFTER_EXPERTS = 4
 """Of a session: a bull, a bear, who sums them up, and a judge."""
 TOKENS_ASKED, TOKENS_SAID = 4000, 1000
 """Of a call, as calls go here; to tell beforehand what a plan may cost."""
-REPAIRS = 2
-"""Times that a plan which the rules reject goes back to the model."""
 
 
 class Planned(NamedTuple):
@@ -64,7 +62,9 @@ class Planned(NamedTuple):
 
 class Planner:
     """`directory` vouches for symbols that the question itself does not name. What cannot run is not planned:
-    without `can_search` nothing is looked up on the web."""
+    without `can_search` nothing is looked up on the web. `repairs`: how often a plan which the rules reject goes back
+    to the model.
+    """
 
     def __init__(
         self,
@@ -73,13 +73,13 @@ class Planner:
         review: GovernedPlanReview,
         directory: Directory,
         *,
-        repairs: int = REPAIRS,
-        can_search: bool = True,
-        choice: EngineChoice | None = None,
+        repairs: int,
+        can_search: bool,
+        choice: EngineChoice,
     ) -> None:
         self._llm, self._prompts, self._review = llm, prompts, review
         self._directory, self._repairs, self._can_search = directory, repairs, can_search
-        self._choice = choice or EngineChoice(llm)
+        self._choice = choice
 
     async def plan(self, state: IntakeState, errand: Errand) -> Planned:
         """At the limit the previous plan stands as it is: it can still be accepted."""

@@ -32,6 +32,11 @@ URL = re.compile(r"https?://[^\s<>()\"'，。；、）】]+")
 AGENT, SEARCH = "researcher", "web_search"
 
 
+def _worked() -> float:
+    """A clock that does not run while models are waited for."""
+    return time.monotonic() - current_context().tally.waiting.seconds
+
+
 @dataclass
 class Notebook:
     """What a step has asked and been told.
@@ -43,7 +48,7 @@ class Notebook:
     step: Step
     task: Task
     opening: Sequence[ChatMessage]
-    began: float = field(default_factory=lambda: _worked())  # noqa: PLW0108 - it stands below
+    began: float = field(default_factory=_worked)
     turns: list[ChatMessage] = field(default_factory=list)
     calls: int = 0
     tokens: int = 0
@@ -234,8 +239,3 @@ def _arguments(said: str) -> dict[str, Any] | str:
     except (ValueError, RecursionError):
         return said
     return given if isinstance(given, dict) else said
-
-
-def _worked() -> float:
-    """A clock that does not run while models are waited for."""
-    return time.monotonic() - current_context().tally.waiting.seconds

@@ -45,7 +45,7 @@ from moot.modules.research.domain.events import (
 )
 from moot.modules.research.domain.evidence import Confidence, DimensionAnalysis, Engine, ExpertResult, show
 from moot.modules.research.domain.facts import Case
-from moot.modules.research.domain.rubric import Finding, Rule, Scorecard, Voice, dimension_name, load_rules
+from moot.modules.research.domain.rubric import Finding, Rule, Scorecard, Voice, dimension_name
 from moot.shared.domain import units
 from moot.shared.domain.claims import Claim
 from moot.shared.domain.datasets import DataUntil
@@ -199,7 +199,7 @@ def _rank(found: Sequence[Finding]) -> list[Finding]:
 
 class CatalystDetectiveService(ReportedService[CatalystContext, CatalystResult]):
     expert = ExpertType.CATALYST_DETECTIVE
-    folder, texts = FOLDER, SAY
+    folder, texts, dimensions = FOLDER, SAY, CatalystDimension
     answer = judge_each(CatalystDimension, CatalystResult)
     searches, quotes = SEARCHES, [search.context for search in SEARCHES]
 
@@ -214,8 +214,7 @@ class CatalystDetectiveService(ReportedService[CatalystContext, CatalystResult])
 
     def mark(self, snapshot: CatalystContext, say: Voice) -> Scorecard:
         """What never points is told where there is something to tell, and is no hole where there is not."""
-        rules = load_rules(FOLDER, CatalystDimension)
-        asked = [rule for rule in rules if rule.weight or getattr(snapshot, rule.measure) is not None]
+        asked = [rule for rule in self.rules() if rule.weight or getattr(snapshot, rule.measure) is not None]
         measured = [_ask(rule, snapshot, say) for rule in asked]
         findings: list[Finding] = []
         for dimension in CatalystDimension:

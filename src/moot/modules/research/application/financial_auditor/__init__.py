@@ -98,12 +98,10 @@ class FinancialAuditorService(ExpertService[FinancialSnapshot, FinancialResult])
 
     def speak(self, snapshot: FinancialSnapshot, case: Case, locale: Locale) -> Voice:
         say = super().speak(snapshot, case, locale)
-        since, net = (
-            say(f"since.{snapshot.notice_kind or 'report'}"),
-            "whole" if snapshot.minorities else "net",
-        )
-        names = {"net": say(f"basis.{net}"), "recurring": say("basis.recurring")}
-        return say.also(profit_name=names[snapshot.profit_basis], net_profit=names["net"], since=since)
+        since = say(f"since.{snapshot.notice_kind or 'report'}")
+        net = say("basis.whole" if snapshot.minorities else "basis.net")
+        names = {"net": net, "recurring": say("basis.recurring")}
+        return say.also(profit_name=names[snapshot.profit_basis], net_profit=net, since=since)
 
     def mark(self, snapshot: FinancialSnapshot, say: Voice) -> Scorecard:
         """What could not be judged is called by what it lacks, and what nobody tells is missing too."""

@@ -19,14 +19,13 @@ from moot.modules.research.domain.books import (
     ratio,
     shares_of,
 )
-from moot.modules.research.domain.evidence import Snapshot
+from moot.modules.research.domain.evidence import Counted, Snapshot
 from moot.modules.research.domain.facts import Case, positive
 from moot.shared.domain import units
 from moot.shared.domain.facts import EarningsNotice, Figures, FinancialReport, Statement
 
 Series = Annotated[dict[str, float | None], units.PERCENT]
 Parts = Annotated[dict[str, float], units.Unit("plain", "", 4)]
-Whole = Annotated[int | None, units.Unit("plain", "", 0)]
 TREND_QUARTERS, TREND_AT_LEAST = 8, 6
 PERIODS_READ = 16
 """Eight quarters, the same a year before, and the start of the year that the first of those is in."""
@@ -73,14 +72,14 @@ class FinancialSnapshot(Snapshot, Figures):
     net_margin_ttm: units.Percent
     net_margin_ttm_before: units.Percent
     equity_to_assets: units.Percent
-    revenue_rises: Whole
-    revenue_quarters: Whole
+    revenue_rises: Counted
+    revenue_quarters: Counted
     revenue_swing: units.Points
-    profit_rises: Whole
-    profit_quarters: Whole
+    profit_rises: Counted
+    profit_quarters: Counted
 
     scored_period: str | None = None
-    piotroski_score: Whole = None
+    piotroski_score: Counted = None
     altman_variant: Literal["Z", "Z''"] | None = None
     altman_score: units.Ratio = None
     altman_distress: units.Ratio = None
@@ -166,9 +165,9 @@ def financial_snapshot(
     case: Case,
     reports: Sequence[FinancialReport],
     limit: int,
-    statements: Sequence[Statement] = (),
-    notices: Sequence[EarningsNotice] = (),
-    market_value: float | None = None,
+    statements: Sequence[Statement],
+    notices: Sequence[EarningsNotice],
+    market_value: float | None,
 ) -> FinancialSnapshot:
     """`reports` are newest first and may reach further back than the `limit` periods that are shown."""
     latest, shown = reports[0], reports[:limit]

@@ -10,7 +10,14 @@ from pydantic import BaseModel
 
 from moot.modules.research.application.expert_service import Answer, ExpertService, refuse_answer
 from moot.modules.research.application.technical_analyst.derived import Derived, stand_among, stand_beside
-from moot.modules.research.domain.evidence import Confidence, ExpertResult, Snapshot, cite, evidence_of
+from moot.modules.research.domain.evidence import (
+    Confidence,
+    Counted,
+    ExpertResult,
+    Snapshot,
+    cite,
+    evidence_of,
+)
 from moot.modules.research.domain.facts import COMMON, Case, MarketFacts
 from moot.modules.research.domain.rubric import Scorecard, Voice
 from moot.shared.domain import units
@@ -33,11 +40,8 @@ HALF_A_CENT = 0.005 + 1e-9
 STALE_DAYS = 10
 
 SIGNALS: Mapping[int, Direction] = {1: "BULLISH", 0: "NEUTRAL", -1: "BEARISH"}
-SELLING_DAYS, MILLION, COUNT = (
-    units.Unit("days", "days", 1),
-    units.Unit("million", "CNY", 0),
-    units.Unit("plain", "", 0),
-)
+SellingDays = Annotated[float | None, units.Unit("days", "days", 1)]
+Millions = Annotated[float | None, units.Unit("million", "CNY", 0)]
 Pattern = Literal[
     "golden_cross",
     "death_cross",
@@ -91,8 +95,8 @@ class TechnicalSnapshot(Derived, Snapshot):
     atr_value: Annotated[float, units.PRICE]
     turnover_20d: units.Amount
     turnover_1y: units.Amount = None
-    position: Annotated[float | None, MILLION] = None
-    days_to_sell: Annotated[float | None, SELLING_DAYS] = None
+    position: Millions = None
+    days_to_sell: SellingDays = None
     high_20d: Annotated[float, units.PRICE]
     low_20d: Annotated[float, units.PRICE]
     calculated_support_levels: Annotated[list[float], units.PRICE]
@@ -119,7 +123,7 @@ class TechnicalSnapshot(Derived, Snapshot):
     industry_return_60d: units.Percent = None
     industry_excess_20d: units.Points = None
     industry_excess_60d: units.Points = None
-    peer_count: Annotated[int | None, COUNT] = None
+    peer_count: Counted = None
     return_3m: units.Percent = None
     peer_return_3m: units.Percent = None
     peer_excess_3m: units.Points = None

@@ -59,7 +59,6 @@ class Material:
         return self.history[-1]
 
     def list_values(self, field: str) -> Sequence[float | None]:
-        """Day by day."""
         return [getattr(day, field) for day in self.history]
 
 

@@ -5,7 +5,7 @@ what they assume.
 from datetime import date
 from typing import Annotated, Literal
 
-from moot.modules.research.domain.evidence import Snapshot
+from moot.modules.research.domain.evidence import Counted, Snapshot
 from moot.modules.research.domain.facts import positive
 from moot.shared.domain import units
 
@@ -18,7 +18,6 @@ WIDEST = 3.0
 
 Assumed = Literal["risk_free", "payout"]
 Years = Annotated[float | None, units.Unit("plain", "years", 1)]
-Counted = Annotated[int | None, units.Unit("plain", "", 0)]
 Prices = Annotated[list[float], units.PRICE]
 Shares = Annotated[float | None, units.Unit("shares", "shares", 2)]
 
