@@ -164,7 +164,9 @@ class TestOverHttp:
         ]
         assert (theirs.status_code, theirs.text) == (200, "")
 
-    @pytest.mark.parametrize("path", [METRICS, SAMPLE], ids=["metrics", "sample"])
-    async def test_only_an_administrator_sees_them(self, app: FastAPI, path: str):
+    async def test_only_an_administrator_sees_them(self, app: FastAPI):
         async with calling(app, await new_key(app, "read", "research")) as client:
-            assert (await client.get(path)).status_code == 403
+            assert [(await client.get(path)).status_code for path in (self.METRICS, self.SAMPLE)] == [
+                403,
+                403,
+            ]
