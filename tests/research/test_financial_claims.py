@@ -18,13 +18,12 @@ from moot.modules.market_data.application.market_data import MarketData
 from moot.modules.market_data.infrastructure.demo.provider import DemoMarket
 from moot.modules.research.application.financial_auditor import (
     SAY,
-    FinancialDimension,
     FinancialSnapshot,
     signal_for,
 )
 from moot.modules.research.application.financial_auditor import SERVICE as AUDITOR
 from moot.modules.research.container import ResearchContainer
-from moot.modules.research.domain.rubric import Rule, load_rules
+from moot.modules.research.domain.rubric import Rule
 from moot.shared.domain.errors import AppError
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.grounding import ground
@@ -35,7 +34,7 @@ DATES = [
     datetime(*day, 10, tzinfo=UTC) for day in ((2026, 6, 30), (2026, 2, 20), (2025, 3, 10), (2024, 2, 5))
 ]
 SYMBOLS = [f"9000{n:02}.DEMO" for n in range(1, 13)] + [f"9201{n:02}.DEMO" for n in range(1, 13)]
-RULES = {rule.name: rule for rule in load_rules(AUDITOR.folder, FinancialDimension)}
+RULES = {rule.name: rule for rule in AUDITOR.rules()}
 UNITS = {name: unit.digits for name, unit in FinancialSnapshot.units().items()}
 NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?")
 DAY = re.compile(r"\d{4}-\d\d-\d\d|\d{4}Q\d")

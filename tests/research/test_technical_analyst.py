@@ -10,7 +10,6 @@ from moot.modules.research.application.technical_analyst import (
     KeyTechnicalLevels,
     TechnicalResult,
 )
-from moot.modules.research.domain.rubric import load_rules
 from moot.shared.domain.errors import InvalidInput
 from tests.fakes.research import AS_OF, TODAY, FakeMarketFacts, bars_of
 from tests.research.cases import technical, technical_service, waves
@@ -79,7 +78,7 @@ async def test_short_histories_are_named_as_gaps_and_lower_the_confidence() -> N
 
 
 async def test_a_claim_knows_its_horizon() -> None:
-    assert {rule.name: rule.horizon for rule in load_rules(SERVICE.folder)} == HORIZONS
+    assert {rule.name: rule.horizon for rule in SERVICE.rules()} == HORIZONS
     for claim in (await technical(market()))["claims"]:
         assert claim["horizon"] == HORIZONS[claim["id"].removeprefix("technical.")]
 

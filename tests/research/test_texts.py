@@ -20,12 +20,12 @@ from moot.modules.research.application.valuation_modeler.snapshot import Valuati
 from moot.modules.research.domain.events import SETTLED, UNREAD, event_table
 from moot.modules.research.domain.evidence import Snapshot
 from moot.modules.research.domain.facts import SAY
-from moot.modules.research.domain.rubric import Rule, load_rules
+from moot.modules.research.domain.rubric import Rule
 from moot.shared.domain.messages import LOCALES, Catalogue, Locale
 
 Service = type[ExpertService[Any, Any]]
 RULES: dict[Service, tuple[Rule, ...]] = {
-    service: load_rules(service.folder)
+    service: service.rules()
     for service in (technical.SERVICE, financial.SERVICE, valuation.SERVICE, macro.SERVICE)
 }
 SNAPSHOTS: dict[Service, type[Snapshot]] = {
