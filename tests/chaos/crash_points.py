@@ -12,7 +12,6 @@ from moot.modules.llm_platform.infrastructure.call_journal import MODEL_ANSWER, 
 from moot.modules.llm_platform.infrastructure.openai_client import OpenAIChatModel
 from moot.shared.infrastructure.audit_trail import AuditTrail, Kind
 from moot.shared.infrastructure.database import Database
-from moot.shared.infrastructure.transactions import Work
 
 When = Literal["before", "inside", "after"]
 """`inside`: the rows are written, their transaction is not committed."""
@@ -98,13 +97,14 @@ def _die_around_rows(point: CrashPoint) -> None:
         else:
             await written.around(lambda: append(trail, kind, *values, **how))
 
-    async def write_and_die(database: Database, work: Work) -> None:
-        def doomed_work(db: Connection) -> None:
-            work(db)
+    async def write_and_die(database: Database, work: Callable[[Connection], Any]) -> Any:
+        def doomed_work(db: Connection) -> Any:
+            done = work(db)
             if written.inside:
                 die()
+            return done
 
-        await write(database, doomed_work)
+        return await write(database, doomed_work)
 
     AuditTrail.append = doomed  # type: ignore[method-assign, assignment]
     Database.write = write_and_die  # type: ignore[method-assign]

@@ -216,7 +216,7 @@ async def test_a_model_added_over_rest_is_asked_next(llm_server, home, clock):
 def log(home: Path) -> Iterator[Path]:
     configure_logging("debug", home / "moot.log")
     yield home / "moot.log"
-    structlog.get_config()["logger_factory"]._file.close()
+    structlog.get_config()["logger_factory"]._file._stream.close()
 
 
 async def test_a_key_is_in_no_file_the_desk_leaves_behind(llm_server, home, clock, log):

@@ -157,7 +157,7 @@ async def settle(desk: Moot, folder: Path) -> None:
             rows.writerow([f"{600519 + number}.SH", *[text] * 4, "2001-08-27"])
     imports, at = desk.market_data.imports(), datetime.now(UTC)
     await imports.bring_in(file, None)
-    kept = await imports.lake.read(COMPANIES, "CN")
+    kept = await imports.store.read(COMPANIES, "CN")
     sourced = [one.model_copy(update={"source": text}) for one, text in zip(kept, texts, strict=True)]
     imports.store.store(COMPANIES, "CN", sourced, covered=None, at=at)
     next((folder / "lake").rglob("*.parquet")).with_name(f"{TELLING}.parquet").write_bytes(b"x")
