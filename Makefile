@@ -33,7 +33,7 @@ demo: $(VENV)/.installed ## research a company of the synthetic demo market
 	@$(BIN)/moot research 900001.DEMO
 
 test: $(VENV)/.installed-dev ## run the whole suite, on SQLite and on a PostgreSQL it starts itself
-	$(BIN)/python -m pytest -q -n 3 --dist worksteal
+	$(BIN)/python -m pytest -q -n 4 --dist worksteal
 
 # The wheel of the weights asks for a command-line tool that nobody needs here, and that its lock file leaves out.
 $(VENV)/.installed-llm: $(VENV)/.installed-dev requirements-llm.lock
