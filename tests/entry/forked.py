@@ -1,6 +1,7 @@
 """Processes of their own, forked from one that has imported everything and done what takes every process seconds."""
 
 import asyncio
+import gc
 import json
 import os
 import subprocess
@@ -159,6 +160,8 @@ def main() -> None:
     PromptTemplates()
     share_shipped_rules()
     warm_up()
+    gc.collect()
+    gc.freeze()  # so that no process looks through all of it again, and gets a copy of its own of what it looks at
     for line in sys.stdin:
         order = json.loads(line)
         if "wait" in order:

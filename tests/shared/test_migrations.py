@@ -193,6 +193,15 @@ async def tables_of(database: Database) -> set[str]:
 
 
 @pytest.fixture
+async def sqlite_database(empty_sqlite_url: str) -> AsyncIterator[Database]:
+    """Without the tables of the engine."""
+    database = Database(empty_sqlite_url)
+    await database.upgrade()
+    yield database
+    await database.close()
+
+
+@pytest.fixture
 async def empty(empty_url: str) -> AsyncIterator[Database]:
     database = Database(empty_url)
     yield database

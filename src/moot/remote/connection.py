@@ -60,6 +60,7 @@ class Connection:
             headers=_headers({"Accept": "application/json", "Accept-Language": locale}, api_key),
             timeout=httpx.Timeout(timeout, connect=min(timeout, CONNECT_SECONDS)),
             limits=LIMITS,
+            verify=self.url.startswith("https:"),  # to read the certificates takes longer than to ask
             follow_redirects=False,  # the key is for this address alone
         )
         self.close = self._client.aclose

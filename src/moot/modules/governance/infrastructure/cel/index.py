@@ -27,6 +27,7 @@ from moot.modules.governance.infrastructure.cel.program import (
     Judged,
     Path,
     Program,
+    compile_condition,
     finding,
     step_into,
 )
@@ -225,7 +226,7 @@ class Ready:
 
     def __init__(self, rule: EnhancedRule, tools: Mapping[str, ToolProfile]) -> None:
         self.rule, source = rule, rule.condition
-        self.program = Program(source, fields_for(rule, tools)) if isinstance(source, str) else None
+        self.program = compile_condition(source, fields_for(rule, tools)) if isinstance(source, str) else None
         self.cover = find_cover(self.program) if self.program else None
 
     def applies(self, decision_type: str | None, tool: str | None) -> bool:

@@ -11,7 +11,7 @@ from moot.modules.governance.domain.conditions import ToolProfile
 from moot.modules.governance.domain.rules import Complaint, Declared, EnhancedRule, arguments_of, fields_for
 from moot.modules.governance.domain.texts import SAY, join
 from moot.modules.governance.infrastructure.cel.environment import blank_quotes, environment, seconds
-from moot.modules.governance.infrastructure.cel.program import Program
+from moot.modules.governance.infrastructure.cel.program import Program, compile_condition
 from moot.modules.governance.infrastructure.cel.tree import LOGIC, Node, kinds_of
 from moot.shared.domain.messages import Message, nearest
 
@@ -102,7 +102,7 @@ def find_problems(rule: EnhancedRule, tools: Mapping[str, ToolProfile]) -> list[
         return []
     fields = fields_for(rule, tools)
     try:
-        program = Program(source, fields)
+        program = compile_condition(source, fields)
     except RuntimeError as e:
         return find_habits(source) or [_translate(source, fields, found) for found in REPORTED.finditer(str(e))] or [
             _complain(1, 1, _in_our_words(str(e), "unreadable"))

@@ -7,7 +7,7 @@ there, and be of its type, in code: a field may be missing only where the condit
 import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Final
 
 from cel_expr_python import cel
@@ -164,6 +164,16 @@ class Program:
         if answer is True or answer is False:
             return answer
         raise RuntimeError(str(answer))
+
+
+def compile_condition(source: str, fields: Declared) -> Program:
+    """Once: a condition is checked when it is read and when it is kept, before it decides."""
+    return _compile(source, frozenset(fields.items()))
+
+
+@lru_cache(maxsize=1024)
+def _compile(source: str, fields: frozenset[tuple[str, Kind]]) -> Program:
+    return Program(source, dict(fields))
 
 
 def step_into(value: Any, step: str | int | None, missing: Any = MISSING) -> Any:
