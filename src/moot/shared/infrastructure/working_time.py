@@ -34,7 +34,7 @@ class WorkingTime:
     `TimeoutError` when there is none left. It stands still while anybody is `off_the_clock`, unless `strict`."""
 
     def __init__(self, seconds: float, *, strict: bool = False) -> None:
-        self.left, self._strict, self._away = seconds, strict, 0
+        self.left, self.strict, self._away = seconds, strict, 0
         self._limit = asyncio.timeout(seconds)
 
     @property
@@ -47,8 +47,7 @@ class WorkingTime:
         return self._limit.when()
 
     async def __aenter__(self) -> None:
-        clocks = STRICT_CLOCKS if self._strict else CLOCKS
-        self._running = clocks.set((*clocks.get(), self))
+        self._running = CLOCKS.set((*CLOCKS.get(), self))
         self._limit = asyncio.timeout(self.left)
         await self._limit.__aenter__()
 
@@ -56,7 +55,7 @@ class WorkingTime:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stop()
-        (STRICT_CLOCKS if self._strict else CLOCKS).reset(self._running)
+        CLOCKS.reset(self._running)
         await self._limit.__aexit__(kind, error, trace)
 
     def leave(self) -> None:
@@ -80,19 +79,21 @@ class WorkingTime:
 
 
 CLOCKS: ContextVar[tuple[WorkingTime, ...]] = ContextVar("the clocks that run here", default=())
-STRICT_CLOCKS: ContextVar[tuple[WorkingTime, ...]] = ContextVar("those that never stand still", default=())
 
 
 def strict_seconds_left() -> float:
     """For whatever is done here, waiting included; infinite, where nobody set such a limit."""
-    ends = (clock.end for clock in STRICT_CLOCKS.get())
+    ends = (clock.end for clock in CLOCKS.get() if clock.strict)
     return min((end - loop_time() for end in ends if end is not None), default=math.inf)
 
 
 @contextmanager
 def off_the_clock(stopwatch: Stopwatch) -> Iterator[None]:
     """Somebody else is waited for, within limits of their own."""
-    clocks: tuple[Stopwatch | WorkingTime, ...] = (stopwatch, *CLOCKS.get())
+    clocks: tuple[Stopwatch | WorkingTime, ...] = (
+        stopwatch,
+        *(clock for clock in CLOCKS.get() if not clock.strict),
+    )
     for clock in clocks:
         clock.leave()
     try:
