@@ -165,10 +165,15 @@ class Moot(Desk):
             clock=self.clock,
             settings=self.settings,
             queue=self._open_queue if self.trail else None,
-            lease_clock=self.database.clock
-            if self.database and isinstance(self.clock, SystemClock)
-            else None,
+            lease_clock=self._lease_clock,
         )
+
+    @property
+    def _lease_clock(self) -> Clock:
+        """The one that all share, unless somebody else sets the time."""
+        if self.database and isinstance(self.clock, SystemClock):
+            return self.database.clock
+        return self.clock
 
     def _open_queue(self) -> Engine:
         from moot.modules.jobs.container import Engine
@@ -251,6 +256,8 @@ class Moot(Desk):
             url=self.settings.resolved_database_url if self.database else None,
             home=self.settings.home.expanduser(),
             clock=self.clock,
+            lease_clock=self._lease_clock,
+            lease_seconds=self.settings.lease_seconds,
             llm_platform=self.llm_platform,
             market_data=self.market_data,
             governance=self.governance.agent,

@@ -13,7 +13,7 @@ from uuid import UUID
 
 import pytest
 
-from moot.modules.intake.application.intake_service import LEASE_SECONDS, Conversation, NotItsTurn
+from moot.modules.intake.application.intake_service import Conversation, NotItsTurn
 from moot.shared.domain.clock import SystemClock
 from tests.entry.forked import Forge
 from tests.fakes.clock import PATIENCE, until
@@ -144,7 +144,7 @@ async def test_a_team_whose_process_died_goes_on_with_what_it_had_not_found_yet(
             await desk.ask("你好", thread_id=left.id)
         with pytest.raises(NotItsTurn):
             await desk.resume(left)
-        clock.ahead = timedelta(seconds=LEASE_SECONDS)
+        clock.ahead = timedelta(minutes=1)
         heard = Heard()
         ended = await desk.resume(left, heard)
         assert (ended.status, ended.last.error) == ("answered", None)

@@ -9,7 +9,6 @@ from uuid import UUID, uuid4
 import pytest
 
 from moot.modules.intake.application.intake_service import (
-    LEASE_SECONDS,
     Conversation,
     Feedback,
     IntakeService,
@@ -21,7 +20,7 @@ from moot.modules.intake.domain.conversation import Conversations, Turn
 from moot.modules.intake.domain.question import Finding
 from moot.modules.intake.infrastructure.conversations import SqlConversations
 from moot.shared.domain.errors import Unavailable
-from moot.shared.domain.leases import Lease, Loss
+from moot.shared.domain.leases import Lease, LeaseHolder, Loss
 from moot.shared.infrastructure.audit_verification import verify
 from tests.fakes.clock import PATIENCE, HandClock, TickingClock
 from tests.fakes.llm_server import LLMServer, Say
@@ -39,6 +38,7 @@ from tests.intake.whole_desk import (
     writes,
 )
 
+LEASE_SECONDS = 30.0
 TOO_LONG = LEASE_SECONDS + 1
 BEATING = 0.03
 """Seconds of a lease that is renewed at once, whatever the hands of the clock say."""
@@ -76,7 +76,8 @@ class Process:
         self, who: str, store: Conversations, clock: HandClock, lease: float = LEASE_SECONDS
     ) -> None:
         self.work = Work(who)
-        self.service = IntakeService(self._graph, store, clock, investigates=False, lease_seconds=lease)
+        held = LeaseHolder(store, clock, lease)
+        self.service = IntakeService(self._graph, store, clock, held, investigates=False)
 
     async def _graph(self) -> IntakeGraph:
         return self.work

@@ -81,7 +81,7 @@ class Desk(ABC):
         """Ask, and go on with something else: the session runs in the background while the desk is open.
 
         `events` follows it, `result` is its answer. The same key and question give the same session.
-        Raises `Conflict` for a key that came with another question, `TooManyRequests` when the desk is full.
+        Raises `Conflict` for a key that came with another question, `Unavailable` where nothing can be stored.
         """
         return await self.session(await self._start(self._question(symbol, experts, more), idempotency_key))
 

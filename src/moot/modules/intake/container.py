@@ -26,6 +26,7 @@ from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
 from moot.modules.llm_platform.container import LLMPlatformContainer
 from moot.modules.market_data.container import MarketDataContainer
 from moot.shared.domain.clock import Clock
+from moot.shared.domain.leases import LeaseHolder
 from moot.shared.infrastructure.audit_trail import AuditTrail
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ class IntakeContainer:
         url: str | None,
         home: Path,
         clock: Clock,
+        lease_clock: Clock,
+        lease_seconds: float,
         llm_platform: LLMPlatformContainer,
         market_data: MarketDataContainer,
         governance: CoordinatorAgent,
@@ -63,6 +66,7 @@ class IntakeContainer:
             self._graph,
             self.conversations,
             clock,
+            LeaseHolder(self.conversations, lease_clock, lease_seconds),
             investigates=llm_platform.web_to_search() is not None,
             on_record=trail.finish if trail else None,
         )

@@ -58,7 +58,7 @@ class LeaseHolder:
     """The leases of this process, kept up by one heartbeat for as long as anything is held."""
 
     def __init__(self, leases: Leases, clock: Clock, seconds: float) -> None:
-        self._leases, self._clock = leases, clock
+        self._leases, self.clock = leases, clock
         self._lease_time = timedelta(seconds=seconds)
         self._owner = f"{socket.gethostname()[:60]}-{os.getpid()}-{uuid4().hex[:8]}"
         self._held: dict[UUID, Callable[[Loss], object]] = {}
@@ -67,11 +67,11 @@ class LeaseHolder:
 
     def first(self) -> Lease:
         """For what is about to be stored, and worked on here."""
-        return Lease(self._owner, 1, self._clock.now() + self._lease_time)
+        return Lease(self._owner, 1, self.clock.now() + self._lease_time)
 
     async def take(self, row_id: UUID) -> Taken | None:
         """The lease of what nobody holds."""
-        now = self._clock.now()
+        now = self.clock.now()
         return await self._leases.acquire(row_id, self._owner, now, now + self._lease_time)
 
     def hold(self, row_id: UUID, on_loss: Callable[[Loss], object]) -> None:
@@ -91,7 +91,7 @@ class LeaseHolder:
         if not release:
             return
         try:
-            await self._leases.release(self._owner, self._clock.now())
+            await self._leases.release(self._owner, self.clock.now())
         except AppError as e:  # then they run out by themselves
             logger.warning("leases not released", error=str(e))
 
@@ -103,7 +103,7 @@ class LeaseHolder:
 
     async def _renew(self) -> None:
         """What was let go meanwhile may be held anew by then, under another lease: of that nothing was learnt."""
-        held, until = dict(self._held), self._clock.now() + self._lease_time
+        held, until = dict(self._held), self.clock.now() + self._lease_time
         try:
             losses = await self._leases.renew(self._owner, list(held), until)
         except AppError as e:  # the store may be back before they run out; if not, every write is fenced

@@ -27,8 +27,6 @@ LONGEST = 4000
 """Characters of a question."""
 LAST = "last"
 """What the newest conversation is called."""
-LEASE_SECONDS = 30.0
-"""Whoever runs a turn and has given no sign of life for so long is taken to be gone."""
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=LONGEST)]
 
@@ -75,7 +73,7 @@ class NotItsTurn(Conflict, code="NOT_ITS_TURN"):
 class IntakeService:
     """`graph` is opened when the first question comes. `investigates`: whether there is a web to look at first.
 
-    Whoever runs a turn holds its lease of `lease_seconds`; others may go on with it once that has run out.
+    Whoever runs a turn holds its lease, one of those in `held`; others may go on with it once that has run out.
     `on_record` returns when all that was done is on the record.
     """
 
@@ -84,14 +82,13 @@ class IntakeService:
         graph: Callable[[], Awaitable[IntakeGraph]],
         conversations: Conversations,
         clock: Clock,
+        held: LeaseHolder,
         *,
         investigates: bool,
-        lease_seconds: float = LEASE_SECONDS,
         on_record: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        self._graph, self._conversations, self._clock = graph, conversations, clock
+        self._graph, self._conversations, self._clock, self._held = graph, conversations, clock, held
         self._investigates, self._on_record = investigates, on_record
-        self._held = LeaseHolder(conversations, clock, lease_seconds)
         self._under_way: set[asyncio.Task[Conversation]] = set()
 
     async def close(self) -> None:
@@ -214,7 +211,7 @@ class IntakeService:
         until = conversation.lease_expires_at
         if conversation.status != "running" or until is None:
             return NotItsTurn(SAY("conversation.running", id=conversation.id), status="running")
-        seconds = max(math.ceil((until - self._clock.now()).total_seconds()), 1)
+        seconds = max(math.ceil((until - self._held.clock.now()).total_seconds()), 1)
         said = SAY("lease.held", id=conversation.id, seconds=seconds)
         return NotItsTurn(said, status="running", retry_after=seconds)
 

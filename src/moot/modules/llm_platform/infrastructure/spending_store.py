@@ -1,4 +1,4 @@
-"""Budgets in SQL: one row for each session and day, and one statement that both checks and takes."""
+"""Budgets in SQL: one row for each session, batch and day, and one statement that both checks and takes."""
 
 from collections.abc import Mapping
 from decimal import Decimal

@@ -56,7 +56,7 @@ class LLMCallLog(CallLog, Base):
 
 
 class SpendingRow(Base):
-    """What a session, or a workspace on one day, has spent and set aside. `key` says which of them.
+    """What a session, a batch, or a workspace on one day has spent and set aside. `key` says which of them.
 
     Cost is counted in billionths of the currency: whole numbers add up exactly.
     """
