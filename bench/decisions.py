@@ -12,6 +12,7 @@ from sqlalchemy import Connection, insert
 
 from bench.line import Line
 from bench.sessions import fresh_sqlite
+from moot.cli import server
 from moot.modules.governance.application.decision_log import make_record
 from moot.modules.governance.container import RuleBook
 from moot.modules.governance.domain.conditions import ToolProfile
@@ -165,7 +166,8 @@ def _request(n: int, random: Random) -> DecisionRequest:
 
 
 async def durable() -> list[Line]:
-    """On the record, before anybody acts: against commits of the same database, one row each."""
+    """On the record, before anybody acts: against commits of the same database, one row each, in a process that has
+    settled as a server does."""
     async with fresh_sqlite() as database:
         trail = AuditTrail(database)
         log = SqlDecisionLog(trail, strict=True)
@@ -178,9 +180,10 @@ async def durable() -> list[Line]:
             await log.write(make_record(request, result, session_id=session_id, workspace="default"))
 
         await decided(asked[0])
-        bare = await bare_rate(database)
-        alone = await rate(asked[:COMMITS], decided, 1)
-        together = await rate(asked, decided, CALLERS)
+        with server.settle():
+            bare = await bare_rate(database)
+            alone = await rate(asked[:COMMITS], decided, 1)
+            together = await rate(asked, decided, CALLERS)
         await trail.finish()
     return [
         Line(
