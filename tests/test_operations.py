@@ -13,6 +13,7 @@ import pytest
 from pydantic import SecretStr
 
 from moot.desk import Moot
+from moot.modules.intake.application.intake_service import Feedback, Question
 from moot.shared.infrastructure.settings import Settings
 from tests.coordinator.recorded import Recorder, trail_of
 from tests.coordinator.test_session_pruning import LAST_YEAR
@@ -31,13 +32,13 @@ def moot(home: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 @asynccontextmanager
-async def filled(settings: Settings) -> AsyncIterator[None]:
+async def filled(settings: Settings) -> AsyncIterator[Moot]:
     """A desk that has two sessions on record and is still open."""
     async with Moot(settings) as desk:
         recorder = Recorder(trail_of(desk), LAST_YEAR)
         for _ in range(2):
             await recorder.session(ended=LAST_YEAR)
-        yield
+        yield desk
 
 
 def follow(drill: str, *programs: Path, **env: str) -> str:
@@ -53,15 +54,21 @@ def follow(drill: str, *programs: Path, **env: str) -> str:
 async def test_a_home_is_restored_from_its_back_up(
     home: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """While a desk has it open: what is in the log of SQLite, and not yet in its file, comes along."""
+    """While a desk has it open: what is in the log of SQLite, and not yet in its file, comes along, and a plan that
+    waits for a person waits there too."""
     elsewhere, restored = (
         tmp_path_factory.mktemp("backup") / "today",
         tmp_path_factory.mktemp("restored") / "home",
     )
     (home / "settings.toml").write_text('locale = "en-US"\n', encoding="utf-8")
-    async with filled(Settings(home=home)):
+    async with filled(Settings(home=home)) as desk:
+        asked = Question(question="Is 900001.DEMO worth buying?")
+        waiting = await desk.intake.service.ask(asked, workspace="default")
         places = {"MOOT_HOME": str(home), "BACKUP": str(elsewhere), "RESTORED": str(restored)}
         assert follow("VACUUM INTO", **places).startswith(HOLDS)
+    async with Moot(Settings(home=restored)) as desk:
+        accepted = Feedback(decision="accepted")
+        assert (await desk.intake.service.feedback(waiting.id, accepted, workspace="default")).last.answer
     assert read(restored / "settings.toml") == read(home / "settings.toml")
     assert [copy for copy in (elsewhere, restored / "moot.db") if copy.stat().st_mode & 0o077] == []
 
