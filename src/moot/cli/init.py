@@ -18,7 +18,7 @@ from moot.modules.llm_platform.application.config_service import PRESETS, Config
 from moot.modules.llm_platform.application.trial import Trial, try_model
 from moot.modules.market_data.application.sync import BY_REQUEST
 from moot.shared.domain.errors import InvalidInput, Unavailable
-from moot.shared.domain.messages import LOCALES, Locale, Message, locale_of
+from moot.shared.domain.messages import LANGUAGES, LOCALES, Locale, Message, locale_of
 from moot.shared.infrastructure.home import SETTINGS_FILE, NotSimple, change_settings
 from moot.shared.infrastructure.settings import Settings, split_names
 
@@ -77,9 +77,7 @@ class Interview:
         at_desk(self._settings, self._look_around)
         if not self._silent:
             self._tell("init.welcome")
-        locale = self._given["locale"] or self._choose(
-            "init.ask_locale", {"zh-CN": "中文", "en-US": "English"}
-        )
+        locale = self._given["locale"] or self._choose("init.ask_locale", LANGUAGES)
         self._locale = locale_of(locale) if locale else self._locale
         self._show_present()
         model = self._until_possible(self._model, *A_MODEL)

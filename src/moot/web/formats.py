@@ -48,7 +48,7 @@ def money(locale: Locale, value: float | None, currency: str = "", digits: int =
     if value is None or not math.isfinite(value):
         return NONE
     sign = SIGNS.get(currency, f"{currency} " if currency else "")
-    step, unit = next((s for s in LARGE[locale] if abs(value) >= s[0]), (1.0, ""))
+    step, unit = next((s for s in LARGE.get(locale, LARGE["en-US"]) if abs(value) >= s[0]), (1.0, ""))
     return f"{sign}{number(value / step, digits)}{unit}"
 
 
@@ -69,7 +69,7 @@ def seconds(locale: Locale, milliseconds: float | None) -> str:
     """How long something took."""
     if milliseconds is None:
         return NONE
-    hour, minute, second, thousandth = TIMES[locale]
+    hour, minute, second, thousandth = TIMES.get(locale, TIMES["en-US"])
     took = milliseconds / 1000
     if took < 0.1:
         return f"{milliseconds:.0f}{thousandth}"

@@ -20,7 +20,7 @@ from moot.shared.domain.datasets import DATASET_TEXTS
 from moot.shared.domain.errors import AppError, InvalidInput
 from moot.shared.domain.experts import EXPERT_TEXTS
 from moot.shared.domain.markdown import drop_unseen
-from moot.shared.domain.messages import LOCALES, Catalogue, Locale
+from moot.shared.domain.messages import LANGUAGES, LOCALES, Catalogue, Locale
 from moot.shared.domain.symbol import SPELLINGS, Market
 from moot.shared.presentation.caller import caller_of, reader_of, workspace_of
 from moot.shared.presentation.errors import STATUS
@@ -71,6 +71,7 @@ def environment(locale: Locale) -> Environment:
         known=texts.__contains__,
         named=lambda table, name: texts.get(f"{table}.{name}", name),
         locale=locale,
+        languages=LANGUAGES,
         market_of=market_of,
         tone_of=tone_of,
         line_chart=line_chart,

@@ -13,6 +13,8 @@ from typing import Any, Literal, get_args
 
 Locale = Literal["zh-CN", "en-US"]
 LOCALES: tuple[Locale, ...] = get_args(Locale)
+LANGUAGES: Mapping[str, str] = {"zh-CN": "中文", "en-US": "English"}
+"""What those who speak them call them."""
 DEFAULT_LOCALE: Locale = "zh-CN"
 LOG_LOCALE: Locale = "en-US"
 
@@ -23,8 +25,9 @@ def locale_of(wanted: object) -> Locale:
 
 
 def reading_language(locale: str) -> Locale:
-    """In which of our languages somebody is told things: Chinese in any form, or else English."""
-    return "zh-CN" if locale.lower().startswith("zh") else "en-US"
+    """In which of our languages somebody is told things: Chinese in any form, as any other, or else English."""
+    language = locale.lower()[:2]
+    return next((known for known in LOCALES if known.startswith(language)), "en-US")
 
 
 NUMBER = re.compile(r"[-+]?\d[\d.,]*(?:[eE][-+]?\d+)?%?")

@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Request, Response
 
-from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
+from moot.shared.domain.messages import DEFAULT_LOCALE, Locale, reading_language
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 
 
@@ -57,7 +57,7 @@ def preferred_by(request: Request) -> Locale | None:
     wanted = {name: weight for name, weight in wishes.items() if weight > 0 and name != "*"}
     if not wanted:
         return None
-    return "zh-CN" if max(wanted, key=wanted.__getitem__).partition("-")[0] == "zh" else "en-US"
+    return reading_language(max(wanted, key=wanted.__getitem__))
 
 
 def reader_of(request: Request) -> Locale:
