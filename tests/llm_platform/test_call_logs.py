@@ -15,6 +15,7 @@ from moot.modules.llm_platform.application.call_logs import (
     LLMCallLogQueryService,
 )
 from moot.modules.llm_platform.infrastructure.tables import LLMCallLog
+from moot.shared.domain.brief import Usage
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.tables import ExternalAPICallLog
 from tests.llm_platform.call_rows import NOON, a_failed_call, a_model_call, an_external_call, journal_of, keep
@@ -106,6 +107,18 @@ class TestModelCalls:
 
         (item,) = await model_calls.get_by_session_id(S1)
         assert (item.status, item.latency_ms, item.completion_text) == ("started", None, None)
+
+    async def test_add_up_by_session_and_to_no_cost_where_one_has_no_price(
+        self, database: Database, model_calls: LLMCallLogQueryService
+    ) -> None:
+        again = a_model_call(session_id=S1, origin="record")
+        await keep(database, a_model_call(session_id=S1), a_failed_call(session_id=S1), again)
+        await keep(database, a_model_call(session_id=S2), a_model_call(session_id=S2, cost=None))
+
+        assert await model_calls.add_up([S1, S2, uuid4()]) == {
+            S1: Usage(requests=2, tokens=1200, cost=0.5),
+            S2: Usage(requests=2, tokens=2400, cost=None),
+        }
 
 
 class TestExternalCalls:
