@@ -218,7 +218,7 @@ async def test_the_beginning_of_no_id_and_of_several_is_said(moot):
     ids = [thread_in((await moot("ask", "hi")).stdout) for _ in range(17)]  # of 16 digits, two begin alike
     digit = next(each[0] for each in ids if sum(other[0] == each[0] for other in ids) > 1)
     seen = await moot("ask", "--thread", digit)
-    assert (seen.returncode, "Give more digits" in seen.stderr) == (2, True)
+    assert (seen.returncode, "Write more of it" in seen.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("arguments", [("-",), ()], ids=["a dash", "nothing"])

@@ -103,7 +103,7 @@ async def test_what_was_found_long_ago_is_researched_again(home):
 async def test_a_name_of_several_companies_asks_back_and_goes_on_with_the_choice(desk, monkeypatch):
     two = Mention(text="Dream", symbols=("900003.DEMO", "900006.DEMO"), names=("Dreampole", "Another dream"))
 
-    async def found(_directory, text):
+    async def found(_directory, _clock, text):
         named = [Mention(text=symbol, symbols=(symbol,)) for symbol in two.symbols if symbol in text]
         return named or ([two] if two.text in text else [])
 
@@ -169,7 +169,7 @@ async def test_a_conversation_is_found_by_the_beginning_of_its_id_or_as_the_last
         assert (await find(str(asked[3].id)[:18].upper(), workspace)).id == asked[3].id
         firsts = [str(each.id)[0] for each in asked]
         shared = next(first for first in firsts if firsts.count(first) > 1)
-        with pytest.raises(InvalidInput, match="Give more digits"):
+        with pytest.raises(InvalidInput, match="Write more of it"):
             await find(shared, workspace)
         for name, where in (("last", "elsewhere"), ("f" * 32, workspace)):
             with pytest.raises(NotFound):

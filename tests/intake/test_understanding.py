@@ -1,6 +1,7 @@
 """Without a model: the companies of a question, the experts it asks for, and an honest word about all else."""
 
 import time
+from datetime import datetime
 from functools import partial
 
 import pytest
@@ -12,7 +13,9 @@ from moot.modules.intake.domain.question import Understanding
 from moot.modules.intake.infrastructure.adapters.toolbox import find_mentions, find_near
 from moot.modules.market_data.application.directory import Directory
 from moot.shared.domain.symbol import Market
+from tests.fakes.clock import FixedClock
 from tests.fakes.market_data import FakeMarketDataProvider, a_company
+from tests.governance.factories import NOON
 from tests.market_data.demo import demo_market
 
 SOME = {
@@ -25,11 +28,11 @@ SOME = {
 }
 
 
-def understander(*markets: Market) -> Understander:
+def understander(*markets: Market, now: datetime = NOON) -> Understander:
     listed = [a_company(symbol, name=name, name_en="") for symbol, name in SOME.items()]
     sources = {Market.CN: FakeMarketDataProvider(listed), Market.DEMO: demo_market()}
     directory = Directory({market: sources[market] for market in markets or sources})
-    return Understander(partial(find_mentions, directory), partial(find_near, directory))
+    return Understander(partial(find_mentions, directory, FixedClock(now)), partial(find_near, directory))
 
 
 async def asked(text: str, previous: Understanding | None = None) -> Understanding:
@@ -212,6 +215,14 @@ async def test_a_delisted_company_is_told_and_not_researched() -> None:
     beside = await asked("Compare 900007.DEMO and 900001.DEMO")
     assert (beside.intent, beside.symbols) == ("equity", ("900001.DEMO",))
     assert "was delisted on 2022-07-15" in beside.notes[0]
+
+
+async def test_it_is_delisted_from_that_day_of_its_exchange_on() -> None:
+    for now, reply in (("2022-07-14T15:59+00:00", None), ("2022-07-14T16:00+00:00", "退市")):
+        there = understander(now=datetime.fromisoformat(now))
+        told = await there.understand("900007.DEMO 现在能买吗？", previous=None, default_locale="en-US")
+        assert (reply is None) == (told.intent == "equity"), told
+        assert (reply or "") in (told.reply or "")
 
 
 @pytest.mark.parametrize(

@@ -86,9 +86,9 @@ def about_plans(condition: str, **more: Any) -> EnhancedRule:
 
 
 def settings_of(home: Path, database: Database | str | None = None, **more: Any) -> dict[str, Any]:
-    """Of a desk on demo data, in that database."""
+    """Of a desk on demo data, in that database. A clock that ticks with every look runs through short leases."""
     url = database._url.render_as_string(hide_password=False) if isinstance(database, Database) else database
-    return {"home": str(home), "database_url": url or "", "log_level": "error"} | more
+    return {"home": str(home), "database_url": url or "", "log_level": "error", "lease_seconds": 30.0} | more
 
 
 @asynccontextmanager

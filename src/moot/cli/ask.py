@@ -5,7 +5,6 @@ A terminal gets the answer laid out; a pipe gets it as the Markdown it is, to be
 
 import asyncio
 import json
-import re
 import sys
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -37,7 +36,7 @@ from moot.modules.intake.application.report_text import clip
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.markdown import drop_unseen
 from moot.shared.domain.messages import Locale, reading_language
-from moot.shared.domain.validation import refuse_field, validate
+from moot.shared.domain.validation import validate
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 from moot.shared.infrastructure.settings import Settings
 
@@ -45,7 +44,6 @@ MARKS = {"started": "…", "completed": "✓", "partial": "~", "failed": "✗", 
 COLOURS = {"started": "dim", "completed": "green", "partial": "yellow", "failed": "red", "skipped": "dim"}
 YES, NO = ("y", "yes", "是", "好"), ("n", "no", "否", "不")
 LONGEST_CALL = 100
-DIGITS = re.compile(r"(?:-?[0-9a-f]){1,32}", re.IGNORECASE)
 """Of an id, or its beginning."""
 
 Begin = Callable[[IntakeService, Tell], Coroutine[Any, Any, Conversation]]
@@ -91,8 +89,6 @@ def ask(
     spoken = reading_language(locale or detect(question or "") or environment_locale())
     with command(spoken, as_json=as_json) as settings:
         _check(wants, thread, edit)
-        if thread not in (None, LAST) and not DIGITS.fullmatch(str(thread)):
-            raise refuse_field("uuid_parsing", "thread", thread)
         screen = Screen(quiet=as_json, locale=spoken, currency=settings.currency)
         here = settings.model_copy(update={"locale": environment_locale()})
         ended = _talk(here, begin, screen, decided=yes or accept)

@@ -83,7 +83,7 @@ class IntakeContainer:
         llm, clock = self._llm_platform.llm_service(), self._clock
         prompts = PromptTemplates(metrics=self.metrics, clock=clock)
         directory = self._market_data.directory()
-        mentions = partial(find_mentions, directory)
+        mentions = partial(find_mentions, directory, clock)
         review = GovernedPlanReview(self._governance, clock, mentions)
         toolbox = GovernedToolbox(
             ToolCalls(self._governance, clock),

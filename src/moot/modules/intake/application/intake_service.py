@@ -14,7 +14,8 @@ from moot.modules.intake.domain.conversation import Conversation, Conversations,
 from moot.modules.intake.domain.question import Limits
 from moot.modules.intake.domain.texts import SAY
 from moot.shared.domain.clock import Clock
-from moot.shared.domain.errors import AppError, Conflict, InvalidInput, NotFound
+from moot.shared.domain.errors import AppError, Conflict, NotFound
+from moot.shared.domain.ids import find_id
 from moot.shared.domain.leases import LeaseHolder, Loss
 from moot.shared.domain.validation import Strict, refuse
 from moot.shared.infrastructure.execution_context import ExecutionContext, Tally
@@ -176,14 +177,11 @@ class IntakeService:
 
     async def find(self, name: str, workspace: str) -> Conversation:
         """By its id, by the beginning of it that no other has, or as `last`."""
-        digits = "" if name == LAST else name.replace("-", "").lower()
-        found = await self._conversations.newest(workspace, limit=2, prefix=digits)
-        if not found:
-            raise NoSuchConversation(SAY("conversation.unknown", id=name))
-        if digits and len(found) > 1:
-            said = SAY("conversation.several", id=name, ids=[each.id for each in found])
-            raise InvalidInput(said, field="thread")
-        return found[0]
+
+        async def among(*between: UUID) -> list[UUID]:
+            return [each.id for each in await self._conversations.newest(workspace, between=between)]
+
+        return await self.conversation(await find_id("thread", name, among), workspace)
 
     async def conversations(self, workspace: str, *, limit: int = 20) -> list[Conversation]:
         return await self._conversations.newest(workspace, limit=limit)

@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 from pydantic import AwareDatetime, BaseModel, Field, computed_field
 
 from moot.modules.intake.domain.question import Citation, Finding, Plan, Spent, Step, Understanding
+from moot.shared.domain.ids import ALL_IDS
 from moot.shared.domain.leases import Lease, Leases, Loss, Taken
 
 Style = Literal["brief", "research", "academic", "news"]
@@ -156,9 +157,11 @@ class Conversations(Leases):
         found = self._kept.get(conversation_id)
         return found if found and found.workspace_id == workspace else None
 
-    async def newest(self, workspace: str, *, limit: int, prefix: str = "") -> list[Conversation]:
-        """Those whose id begins with these digits."""
-        named = (kept for kept in self._kept.values() if kept.id.hex.startswith(prefix))
+    async def newest(
+        self, workspace: str, *, limit: int = 20, between: Sequence[UUID] = ALL_IDS
+    ) -> list[Conversation]:
+        """Those whose id is one of these, or between them."""
+        named = (kept for kept in self._kept.values() if between[0] <= kept.id <= between[1])
         mine = [kept for kept in named if kept.workspace_id == workspace]
         return sorted(mine, key=lambda kept: kept.updated_at, reverse=True)[:limit]
 

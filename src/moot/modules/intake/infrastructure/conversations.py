@@ -1,5 +1,6 @@
 """Conversations in SQL. A turn is a document: it is read and written as a whole."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -8,6 +9,7 @@ from sqlalchemy import Index, String, Text, insert, select, true
 from sqlalchemy.orm import Mapped, mapped_column
 
 from moot.modules.intake.domain.conversation import Conversation, Conversations
+from moot.shared.domain.ids import ALL_IDS
 from moot.shared.domain.leases import Lease
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.leases import LeasedRow, SqlLeases
@@ -55,9 +57,10 @@ class SqlConversations(SqlLeases, Conversations):
             row = await db.scalar(mine)
         return Conversation.model_validate(row, from_attributes=True) if row else None
 
-    async def newest(self, workspace: str, *, limit: int, prefix: str = "") -> list[Conversation]:
-        named = ROW.id.between(UUID(prefix.ljust(32, "0")), UUID(prefix.ljust(32, "f")))
-        mine = select(ROW).where(ROW.workspace_id == workspace, named)
+    async def newest(
+        self, workspace: str, *, limit: int = 20, between: Sequence[UUID] = ALL_IDS
+    ) -> list[Conversation]:
+        mine = select(ROW).where(ROW.workspace_id == workspace, ROW.id.between(between[0], between[1]))
         mine = mine.order_by(ROW.updated_at.desc()).limit(limit)
         async with transaction(self._database.session) as db:
             return [Conversation.model_validate(row, from_attributes=True) for row in await db.scalars(mine)]

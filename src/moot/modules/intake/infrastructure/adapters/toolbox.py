@@ -25,8 +25,9 @@ from moot.modules.llm_platform.application.web_search import (
 )
 from moot.modules.market_data.application.directory import Directory
 from moot.modules.market_data.application.sql import DATABASE_TOOL, DatabaseTool, Statement
-from moot.shared.domain.clock import Clock, SystemClock
+from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import AppError, DecisionRejected
+from moot.shared.domain.symbol import Symbol
 from moot.shared.domain.validation import Strict, validate
 
 REQUESTER = "intake"
@@ -237,9 +238,9 @@ def _passage(found: Citation) -> str:
     return f"{found.title} ({about})\n{found.url}\n> " + " ".join(found.quote.split())
 
 
-async def find_mentions(directory: Directory, text: str) -> list[Mention]:
+async def find_mentions(directory: Directory, clock: Clock, text: str) -> list[Mention]:
     """Companies that a sentence names, in its order; codes, names, former and English names, parts of them."""
-    mentions, today = list[Mention](), SystemClock().now().date()
+    mentions, now = list[Mention](), clock.now()
     for named in await directory.find_in(text):
         companies = [match.company for match in named.matches]
         gone = companies[0].delist_date if len(companies) == 1 else None
@@ -248,7 +249,7 @@ async def find_mentions(directory: Directory, text: str) -> list[Mention]:
             symbols=tuple(company.symbol for company in companies),
             names=tuple(company.name or company.name_en for company in companies),
             names_en=tuple(company.name_en for company in companies),
-            delisted_on=gone if gone and gone <= today else None,
+            delisted_on=gone if gone and gone <= Symbol.parse(companies[0].symbol).local_date(now) else None,
         )
         mentions.append(mention)
     return mentions
