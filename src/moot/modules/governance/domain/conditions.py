@@ -146,14 +146,14 @@ class Facts:
     tainted: Callable[[str], bool] = field(default=lambda _argument: True)
     """Whether an argument of the tool call holds what no trusted source vouches for."""
     profile: ToolProfile | None = None
+    """Of the tool, where somebody registered it."""
     goal: str | None = None
 
     @property
     def is_unheard_of(self) -> bool:
         """A call of a tool that nobody registered, by an agent that tells neither its tools nor its goal."""
-        if self.tool is None or self.profile is not None:
-            return False
-        return not (self.context.get("tools") or self.context.get("goal"))
+        told = "tools" in self.context or self.context.get("goal")
+        return self.tool is not None and self.profile is None and not told
 
 
 @dataclass(frozen=True, slots=True)
