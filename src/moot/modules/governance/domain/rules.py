@@ -18,7 +18,7 @@ from moot.modules.governance.domain.conditions import (
     ToolProfile,
 )
 from moot.modules.governance.domain.texts import SAY
-from moot.shared.domain.messages import Locale, Message
+from moot.shared.domain.messages import Locale, Message, in_words
 from moot.shared.domain.validation import Strict, refuse
 
 Path = Annotated[str, Field(pattern=r"^payload(\.[A-Za-z0-9_-]+)+$")]
@@ -258,9 +258,8 @@ class Complaint:
         return SAY("rules.at_line" if self.column is None else "rules.at_column", file=self.file, **place)
 
     def as_details(self, reader: Locale) -> dict[str, Any]:
-        why = self.why.in_locale(reader) if isinstance(self.why, Message) else self.why
-        advice = self.advice.in_locale(reader) if self.advice else None
-        said = {"message": why, "suggestion": self.nearest or advice, "severity": self.severity}
+        suggestion = self.nearest or in_words(self.advice, reader)
+        said = {"message": in_words(self.why, reader), "suggestion": suggestion, "severity": self.severity}
         place = {"rule": self.rule, "field": self.field, "file": self.file}
         told = place | {"line": self.line, "column": self.column} | said
         return {name: value for name, value in told.items() if value is not None}
