@@ -60,18 +60,14 @@ class Outcome:
         return replace(self, status=worst, later=(*self.later, *later), note=note or self.note)
 
 
+@dataclass
 class DecisionValidator:
     """Needs neither a database nor a desk. The same request and the same rules give the same answer, always."""
 
-    def __init__(
-        self,
-        rule_repository: Rules,
-        tools: Mapping[str, ToolProfile],
-        corrections: Corrections,
-        clock: Clock,
-    ) -> None:
-        self.rule_repository = rule_repository
-        self._tools, self._corrections, self._clock = tools, corrections, clock
+    rule_repository: Rules
+    _tools: Mapping[str, ToolProfile]
+    _corrections: Corrections
+    _clock: Clock
 
     def validate(self, request: DecisionRequest, *, waived: bool = False) -> ValidationResult:
         """`waived`: a person has approved it, so that nobody has to be asked once more."""

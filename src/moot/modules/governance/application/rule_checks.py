@@ -3,7 +3,7 @@ examples that come out otherwise.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import chain
 from typing import Any, NamedTuple
@@ -50,6 +50,7 @@ def name_unknown(key: str, name: str, known: Iterable[str], field: str, **said: 
     return Complaint(SAY(key, **{"name": name, **said}, known=names or ["-"]), field=field, nearest=near)
 
 
+@dataclass
 class RuleChecker:
     """What rules may name, and whether they are sound. `conditions` are those in code, by name and version.
 
@@ -57,16 +58,11 @@ class RuleChecker:
     stand.
     """
 
-    def __init__(
-        self,
-        engine: Callable[[], ConditionEngine],
-        tools: Mapping[str, ToolProfile],
-        conditions: Mapping[str, NamedCondition],
-        corrections: Corrections,
-        replaceable: Callable[[], Sequence[str]],
-    ) -> None:
-        self.engine, self.tools, self.conditions = engine, tools, conditions
-        self.corrections, self.replaceable = corrections, replaceable
+    engine: Callable[[], ConditionEngine]
+    tools: Mapping[str, ToolProfile]
+    conditions: Mapping[str, NamedCondition]
+    corrections: Corrections
+    replaceable: Callable[[], Sequence[str]]
 
     def index(self, rules: Sequence[EnhancedRule]) -> RuleIndex:
         return self.engine().index(rules, self.tools)
