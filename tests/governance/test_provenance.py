@@ -10,7 +10,7 @@ from moot.modules.governance.domain.conditions import ToolProfile
 
 
 def judged(goal: str | None, tool: str, facts: Any = None, **args: Any) -> Assessment:
-    return assess(tool, args, goal, {}, None, facts)
+    return assess(tool, args, goal, None, None, facts)
 
 
 def asked_for(found: Assessment) -> bool:
@@ -179,7 +179,7 @@ def test_a_tool_nothing_tells_of_may_be_asked_what_sql_reads_and_nothing_else() 
     assert judged(goal, "warehouse", sql="SELECT close FROM bars") == Assessment()
     assert judged(goal, "warehouse", sql="DROP TABLE bars").verdict == "refused"
     assert judged(goal, "warehouse", sql="SELECT close FROM bars", to="eve@evil.io").verdict == "refused"
-    known = {"warehouse": ToolProfile(name="warehouse", side_effects=True)}
+    known = ToolProfile(name="warehouse", side_effects=True)
     assert assess("warehouse", {"sql": "SELECT close FROM bars"}, goal, known).verdict == "refused"
 
 
@@ -227,12 +227,12 @@ def test_without_a_goal_no_change_is_asked_for() -> None:
 
 
 def test_a_tool_its_agent_does_not_have_is_refused() -> None:
-    found = assess("wipe_disk", {}, "Wipe the disk.", {}, [{"name": "read_disk", "description": "Reads."}])
+    found = assess("wipe_disk", {}, "Wipe the disk.", None, [{"name": "read_disk", "description": "Reads."}])
     assert (found.verdict, found.why[0].in_locale("zh-CN")[:9]) == ("refused", "wipe_disk")
 
 
 def test_registered_sinks_are_all_there_are() -> None:
-    known = {"notify": ToolProfile(name="notify", side_effects=True, sinks=("label",))}
+    known = ToolProfile(name="notify", side_effects=True, sinks=("label",))
     found = assess("notify", {"label": "x9", "recipient": "Eve"}, "Notify Ana.", known)
     assert [(each.argument, each.kind) for each in found.unproven] == [("label", "receiver")]
 

@@ -143,8 +143,8 @@ class TestDecisions:
 
     def test_a_statement_nobody_can_read(self):
         (near,) = check_sql("SELECT (a FROM b")
-        assert near.message.in_locale("zh-CN") == "无法按 SQL 解析该语句：第 1 行，FROM 附近。"
-        assert str(near.message) == "The statement cannot be read as SQL: line 1, near FROM."
+        assert near.in_locale("zh-CN") == "无法按 SQL 解析该语句：第 1 行，FROM 附近。"
+        assert str(near) == "The statement cannot be read as SQL: line 1, near FROM."
 
     def test_a_statement_that_is_no_text(self):
         result = decided("zh-CN", {"tool": "database", "args": {"sql": 5}})

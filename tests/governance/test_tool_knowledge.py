@@ -4,17 +4,12 @@ from typing import Any
 
 import pytest
 
-from moot.modules.governance.application.tool_knowledge import deed, known_tool, sink_kind
+from moot.modules.governance.application.tool_knowledge import deed, sink_kind, traits
 from moot.modules.governance.domain.conditions import ToolProfile
 
 
-def schema(name: str, description: str = "", *arguments: str) -> dict[str, Any]:
-    properties = {argument: {"type": "string"} for argument in arguments}
-    return {
-        "name": name,
-        "description": description,
-        "parameters": {"type": "object", "properties": properties},
-    }
+def schema(name: str, description: str = "") -> dict[str, Any]:
+    return {"name": name, "description": description, "parameters": {"type": "object", "properties": {}}}
 
 
 @pytest.mark.parametrize(
@@ -124,33 +119,22 @@ def test_the_name_of_an_argument_tells_what_it_decides(argument: str, kind: str 
     assert sink_kind(argument) == kind
 
 
-def test_a_schema_makes_a_complete_profile_in_either_shape() -> None:
-    plain = schema("invite_guest", "Invites a guest.", "guest", "greeting")
-    wrapped = {"type": "function", "function": plain}
-    for tools in ([plain], [wrapped]):
-        profile = known_tool("invite_guest", {}, tools)
-        assert profile is not None
-        assert (profile.side_effects, profile.sinks) == (True, ("guest",))
-        assert profile.parameters["properties"].keys() == {"guest", "greeting"}
+def test_a_schema_tells_of_a_tool_in_either_shape() -> None:
+    plain = schema("guestbook", "Invites a guest.")
+    for tools in ([plain], [{"type": "function", "function": plain}]):
+        known = traits("guestbook", None, tools)
+        assert known is not None
+        assert (known.does.changes, known.side_effects, known.is_guess) == ({"make"}, True, False)
 
 
-def test_a_tool_that_only_reads_is_left_with_its_web_addresses_as_sinks() -> None:
-    profile = known_tool("get_page", {}, [schema("get_page", "Reads a page.", "url", "recipient")])
-    assert profile is not None
-    assert (profile.side_effects, profile.sinks) == (False, ("url",))
-
-
-def test_what_is_registered_stands_and_the_rest_is_filled_in() -> None:
-    registered = ToolProfile(
-        name="get_report", side_effects=True, parameters={"properties": {"to": {}, "text": {}}}
-    )
-    profile = known_tool("get_report", {"get_report": registered}, [])
-    assert profile is not None
-    assert (profile.side_effects, profile.sinks) == (True, ("to",))
-    told = registered.model_copy(update={"sinks": ("text",)})
-    assert known_tool("get_report", {"get_report": told}) == told
+def test_what_is_registered_stands_and_the_rest_is_told_from_the_name() -> None:
+    registered = ToolProfile(name="get_report", side_effects=True, sinks=("text",))
+    known, named = traits("get_report", registered), traits("get_report", None)
+    assert known is not None and named is not None
+    assert (known.side_effects, known.sinks, known.does) == (True, ("text",), named.does)
+    assert (named.side_effects, named.sinks) == (False, None)
 
 
 def test_a_tool_that_its_agent_does_not_have_is_unknown() -> None:
-    assert known_tool("wipe_disk", {}, [schema("read_disk")]) is None
-    assert known_tool("read_disk", {}, None) is not None
+    assert traits("wipe_disk", None, [schema("read_disk")]) is None
+    assert traits("read_disk", None) is not None

@@ -93,7 +93,7 @@ class RuleBook(RuleReader):
         conditions: dict[str, NamedCondition] = {
             "payload_schema@1": payload_schema,
             "sql_guard@1": partial(guard_sql, tables=tables),
-            "unproven_argument@1": unproven_argument(profiles),
+            "unproven_argument@1": unproven_argument,
         }
         known = {name: columns for each in tables.values() for name, columns in each.items()}
         corrections = Corrections(lambda sql, corrector: correct_sql(sql, corrector, known))

@@ -74,27 +74,21 @@ class GovernanceStatus(BaseModel):
     circuit_breakers: Sequence[BreakerReport]
 
 
+@dataclass
 class CoordinatorAgent:
     """Without `log` and `escalations` nothing is kept, and what would need a person goes no further.
 
     Without `alignment` the words say how well an action serves its goal.
     """
 
-    def __init__(
-        self,
-        validator: DecisionValidator,
-        monitor: ExecutionMonitor,
-        error_handler: ErrorHandler,
-        breakers: Breakers,
-        *,
-        rules: RulesInForce,
-        log: DecisionLog | None = None,
-        escalations: EscalationService | None = None,
-        alignment: OpinionOnAlignment | None = None,
-    ) -> None:
-        self.validator, self.monitor, self.error_handler = validator, monitor, error_handler
-        self.breakers, self.log, self.escalations = breakers, log, escalations
-        self._rules, self._alignment = rules, alignment
+    validator: DecisionValidator
+    monitor: ExecutionMonitor
+    error_handler: ErrorHandler
+    breakers: Breakers
+    rules: RulesInForce
+    log: DecisionLog | None
+    escalations: EscalationService | None
+    alignment: OpinionOnAlignment | None
 
     async def decide(
         self,
@@ -109,9 +103,9 @@ class CoordinatorAgent:
         The work of judging is done in `aside`; None: here, which is quickest for what is small.
         """
         request = self._inform(request, workspace)
-        active = await self._rules(workspace)
-        if self._alignment is not None:
-            request = await self._alignment.add_to(request, active, workspace)
+        active = await self.rules(workspace)
+        if self.alignment is not None:
+            request = await self.alignment.add_to(request, active, workspace)
         result = await _work(aside, self.validator.validate_by, active, request)
         if result.status is ValidationStatus.ESCALATED and self.escalations is not None:
             result = await self._apply_answer(active, request, result, session_id, workspace)
@@ -150,14 +144,14 @@ class CoordinatorAgent:
     ) -> ValidationResult:
         """What the rules would say; nothing is kept and nobody is asked, neither a person nor a model."""
         judge = partial(self.validator.validate_by, waived=waived)
-        return await _work(aside, judge, await self._rules(workspace), self._inform(request, workspace))
+        return await _work(aside, judge, await self.rules(workspace), self._inform(request, workspace))
 
     async def status(
         self, workspace: str = DEFAULT_WORKSPACE, reader: Locale = LOG_LOCALE
     ) -> GovernanceStatus:
         counted, problem = await self.log.statistics(workspace) if self.log else DecisionStatistics(), None
         try:
-            await self._rules(workspace)
+            await self.rules(workspace)
         except RulesetUnusable as e:
             problem = e.in_locale(reader)
         return GovernanceStatus(

@@ -23,7 +23,7 @@ from moot.modules.governance.domain.rules import EnhancedRule, Fired, RuleAction
 from moot.modules.governance.domain.rulesets import Active
 from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.clock import Clock
-from moot.shared.domain.messages import Locale, Message, locale_of
+from moot.shared.domain.messages import Locale, Message, in_words, locale_of
 from moot.shared.infrastructure.redaction import REDACT
 
 APPROVED, MODIFIED = ValidationStatus.APPROVED, ValidationStatus.MODIFIED
@@ -60,18 +60,14 @@ class Outcome:
         return replace(self, status=worst, later=(*self.later, *later), note=note or self.note)
 
 
+@dataclass
 class DecisionValidator:
     """Needs neither a database nor a desk. The same request and the same rules give the same answer, always."""
 
-    def __init__(
-        self,
-        rule_repository: Rules,
-        tools: Mapping[str, ToolProfile],
-        corrections: Corrections,
-        clock: Clock,
-    ) -> None:
-        self.rule_repository = rule_repository
-        self._tools, self._corrections, self._clock = tools, corrections, clock
+    rule_repository: Rules
+    _tools: Mapping[str, ToolProfile]
+    _corrections: Corrections
+    _clock: Clock
 
     def validate(self, request: DecisionRequest, *, waived: bool = False) -> ValidationResult:
         """`waived`: a person has approved it, so that nobody has to be asked once more."""
@@ -217,8 +213,8 @@ def violation_of(fired: Fired, outcome: Outcome, reader: Locale, escalates: bool
     rule, finding = fired
     corrected = any(change.rule == f"{rule.id}@{rule.version}" for change in outcome.changes)
     values = REDACT(dict(finding.values))
-    because = _fill(in_locale(rule, "because", reader), values) or REDACT(_said(finding.because, reader))
-    error = None if finding.error is None else _said(finding.error, reader)
+    because = _fill(in_locale(rule, "because", reader), values) or REDACT(in_words(finding.because, reader))
+    error = in_words(finding.error, reader)
     name = in_locale(rule, "name", reader) or rule.name
     return RuleViolation(
         rule_id=rule.id,
@@ -231,7 +227,7 @@ def violation_of(fired: Fired, outcome: Outcome, reader: Locale, escalates: bool
         mode=rule.mode,
         because=because,
         values=values,
-        suggestion=_said(finding.suggestion or "", reader) or in_locale(rule, "suggestion", reader) or None,
+        suggestion=in_words(finding.suggestion, reader) or in_locale(rule, "suggestion", reader) or None,
         error=error,
         escalates=escalates,
         corrected=corrected and outcome.status is not REJECTED,
@@ -251,10 +247,6 @@ def _fill(text: str, values: Mapping[str, Any]) -> str:
     for name, value in values.items():
         text = text.replace(f"{{{name}}}", str(value))
     return text
-
-
-def _said(text: str | Message, reader: Locale) -> str:
-    return text.in_locale(reader) if isinstance(text, Message) else text
 
 
 def _message(name: str, because: str, values: Mapping[str, Any], error: str | None) -> Message:

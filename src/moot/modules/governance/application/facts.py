@@ -7,7 +7,7 @@ from typing import Any
 
 from moot.modules.governance.application.goal_alignment_checker import GoalAlignmentChecker, compare, describe
 from moot.modules.governance.application.provenance import assess, check_form, tainted
-from moot.modules.governance.application.tool_knowledge import known_tool, leaves
+from moot.modules.governance.application.tool_knowledge import leaves
 from moot.modules.governance.domain.conditions import (
     DECISION_TYPES,
     Facts,
@@ -18,7 +18,6 @@ from moot.modules.governance.domain.conditions import (
     moment_in,
 )
 from moot.modules.governance.domain.decisions import DecisionRequest
-from moot.modules.governance.domain.rules import NamedCondition
 from moot.modules.governance.domain.texts import SAY, join
 
 PLAIN = frozenset({str, int, float, bool, type(None), list})
@@ -49,17 +48,9 @@ def facts_of(request: DecisionRequest, payload: Mapping[str, Any], tools: Mappin
         (moment_in(context["now"]) if "now" in context else None) or request.timestamp,
         tuple(_history(context["history"])) if context.get("history") else (),
         lambda argument: tainted(payload.get("args"), argument, goal, context.get("facts")),
-        _find_profile(tool, tools, context),
+        tools.get(tool) if tool is not None else None,
         goal if isinstance(goal, str) else None,
     )
-
-
-def _find_profile(
-    tool: str | None, tools: Mapping[str, ToolProfile], context: Mapping[str, Any]
-) -> ToolProfile | None:
-    if tool is None:
-        return None
-    return known_tool(tool, tools, context["tools"]) if "tools" in context else tools.get(tool)
 
 
 def _flatten(prefix: str, tree: Mapping[str, Any], into: dict[str, Any]) -> None:
@@ -116,26 +107,22 @@ def payload_schema(facts: Facts) -> Finding | None:
     )
 
 
-def unproven_argument(profiles: Mapping[str, ToolProfile]) -> NamedCondition:
+def unproven_argument(facts: Facts) -> Finding | None:
     """Side effects that nobody asked for, and sinks that nobody vouches for.
 
     Where a framework tells neither a goal, nor facts, nor the tools it has, only its form is held against a call.
     """
-
-    def condition(facts: Facts) -> Finding | None:
-        context, args = facts.context, facts.payload.get("args")
-        if facts.tool is None or not isinstance(args, Mapping):
-            return None
-        told = facts.goal is not None or "tools" in context or "facts" in context
-        given = (facts.goal, profiles, context.get("tools"), context.get("facts"))
-        found = assess(facts.tool, args, *given) if told else check_form(leaves(args))
-        if found.verdict == "fine":
-            return None
-        values = {f"payload.args.{each.argument}": each.value for each in found.unproven}
-        return Finding(
-            because=join(found.why),
-            values={"payload.tool": facts.tool, **values},
-            escalate=found.verdict == "doubtful",
-        )
-
-    return condition
+    context, args = facts.context, facts.payload.get("args")
+    if facts.tool is None or not isinstance(args, Mapping):
+        return None
+    told = facts.goal is not None or "tools" in context or "facts" in context
+    given = (facts.goal, facts.profile, context.get("tools"), context.get("facts"))
+    found = assess(facts.tool, args, *given) if told else check_form(leaves(args))
+    if found.verdict == "fine":
+        return None
+    values = {f"payload.args.{each.argument}": each.value for each in found.unproven}
+    return Finding(
+        because=join(found.why),
+        values={"payload.tool": facts.tool, **values},
+        escalate=found.verdict == "doubtful",
+    )

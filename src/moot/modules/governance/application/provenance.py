@@ -95,15 +95,15 @@ def assess(
     tool: str,
     args: Mapping[str, Any],
     goal: str | None,
-    profiles: Mapping[str, ToolProfile],
+    profile: ToolProfile | None,
     schemas: Sequence[ToolSchema] | None = None,
     facts: Any = None,
 ) -> Assessment:
-    """A call of a tool that neither `profiles` nor the given `schemas` have is refused."""
+    """A call of a tool that has no `profile` and is not among the given `schemas` is refused."""
     taken_apart = list(leaves(args))
     if (form := check_form(taken_apart)).verdict == "refused":
         return form
-    known = traits(tool, profiles, schemas)
+    known = traits(tool, profile, schemas)
     if known is None:
         return _find("refused", (), SAY("provenance.unknown_tool", tool=tool))
     if known.is_guess and _only_queries(taken_apart):

@@ -3,14 +3,14 @@ examples that come out otherwise.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 from moot.modules.governance.application.corrections import Corrections, patch
 from moot.modules.governance.application.facts import facts_of, fits
-from moot.modules.governance.domain.conditions import DECISION_TYPES, Fields, Kind, ToolProfile
+from moot.modules.governance.domain.conditions import DECISION_TYPES, DecisionType, Kind, ToolProfile
 from moot.modules.governance.domain.decisions import DecisionRequest
 from moot.modules.governance.domain.rules import (
     Clamp,
@@ -26,7 +26,7 @@ from moot.modules.governance.domain.rules import (
     RuleAction,
     RuleIndex,
     SetValue,
-    payload_of,
+    decision_type_for,
 )
 from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.messages import nearest
@@ -50,6 +50,7 @@ def name_unknown(key: str, name: str, known: Iterable[str], field: str, **said: 
     return Complaint(SAY(key, **{"name": name, **said}, known=names or ["-"]), field=field, nearest=near)
 
 
+@dataclass
 class RuleChecker:
     """What rules may name, and whether they are sound. `conditions` are those in code, by name and version.
 
@@ -57,16 +58,11 @@ class RuleChecker:
     stand.
     """
 
-    def __init__(
-        self,
-        engine: Callable[[], ConditionEngine],
-        tools: Mapping[str, ToolProfile],
-        conditions: Mapping[str, NamedCondition],
-        corrections: Corrections,
-        replaceable: Callable[[], Sequence[str]],
-    ) -> None:
-        self.engine, self.tools, self.conditions = engine, tools, conditions
-        self.corrections, self.replaceable = corrections, replaceable
+    engine: Callable[[], ConditionEngine]
+    tools: Mapping[str, ToolProfile]
+    conditions: Mapping[str, NamedCondition]
+    corrections: Corrections
+    replaceable: Callable[[], Sequence[str]]
 
     def index(self, rules: Sequence[EnhancedRule]) -> RuleIndex:
         return self.engine().index(rules, self.tools)
@@ -158,34 +154,12 @@ def _request(rule: EnhancedRule, example: Example) -> DecisionRequest | None:
     return DecisionRequest("example", types[0], example.payload, example.context, "example", NOON)
 
 
-class Shape(NamedTuple):
-    """The payload of one kind of decision, its fields by their dotted names below it."""
-
-    type: str
-    fields: Fields
-    optional: frozenset[str]
-    fixed: frozenset[str]
-
-    def kind_at(self, path: str) -> Kind | None:
-        """None: there is no such place."""
-        if path in self.fields:
-            return self.fields[path]
-        if any(name.startswith(f"{path}.") for name in self.fields):
-            return "map"
-        above = next((name for name in self.fields if path.startswith(f"{name}.")), "")
-        first = path[len(above) + 1 :].partition(".")[0]
-        kind = self.fields.get(above)
-        if kind in ("map", "any") or (kind == "list" and first.isdecimal()):
-            return "any"
-        return "string" if kind == "strings" and path == f"{above}.{first}" and first.isdecimal() else None
-
-
 def find_flaws(rule: EnhancedRule, tools: Mapping[str, ToolProfile]) -> list[Complaint]:
     """Of its corrector, for each decision the rule is for; for all decisions, it has to work for one of them."""
     if rule.corrector is None:
         return []
-    shapes = [_shape(name, rule, tools) for name in rule.for_types or DECISION_TYPES]
-    found = [list(_flaws(rule.corrector, shape)) for shape in shapes]
+    kinds = [decision_type_for(rule, name, tools) for name in rule.for_types or DECISION_TYPES]
+    found = [list(_flaws(rule.corrector, kind)) for kind in kinds]
     if rule.for_types:
         return [*chain.from_iterable(found)]
     return min(
@@ -193,17 +167,11 @@ def find_flaws(rule: EnhancedRule, tools: Mapping[str, ToolProfile]) -> list[Com
     )
 
 
-def _shape(name: str, rule: EnhancedRule, tools: Mapping[str, ToolProfile]) -> Shape:
-    known, fields = DECISION_TYPES[name], payload_of(name, rule, tools)
-    free = {field for field in fields if field.startswith(ARGUMENTS)}
-    return Shape(name, fields, known.optional | free, known.fixed)
-
-
-def _flaws(corrector: Corrector, shape: Shape) -> Iterator[Complaint]:
+def _flaws(corrector: Corrector, shape: DecisionType) -> Iterator[Complaint]:
     path = (corrector.path or "").removeprefix("payload.")
     kind = shape.kind_at(path) if path else "map"
     if kind is None:
-        yield _nowhere(shape, f"payload.{path}", [f"payload.{name}" for name in shape.fields], "path")
+        yield _nowhere(shape, f"payload.{path}", [f"payload.{name}" for name in shape.payload], "path")
     elif isinstance(corrector, Mask | Drop):
         yield from _name_flaws(corrector, shape, path, kind)
     elif path in shape.fixed:
@@ -213,7 +181,7 @@ def _flaws(corrector: Corrector, shape: Shape) -> Iterator[Complaint]:
 
 
 def _value_flaws(
-    corrector: Clamp | SetValue | RewriteSql, shape: Shape, path: str, kind: Kind
+    corrector: Clamp | SetValue | RewriteSql, shape: DecisionType, path: str, kind: Kind
 ) -> Iterator[Complaint]:
     match corrector:
         case Clamp() if kind not in ("number", "integer", "any"):
@@ -228,14 +196,14 @@ def _value_flaws(
             yield _refuse("no_statement", "path", path, kind)
 
 
-def _name_flaws(corrector: Mask | Drop, shape: Shape, path: str, kind: Kind) -> Iterator[Complaint]:
+def _name_flaws(corrector: Mask | Drop, shape: DecisionType, path: str, kind: Kind) -> Iterator[Complaint]:
     """Names may be anywhere below `path`: those of declared fields, or of whatever an open one holds."""
     opening = OPEN if isinstance(corrector, Mask) else OPEN | {"strings"}
     if kind not in opening:
         yield _refuse("wrong_kind", "path", path, kind, needed=SAY("schema.kind.map"))
         return
-    inside = [field for field in shape.fields if f"{field}.".startswith(f"{path}." if path else "")]
-    opens = any(shape.fields[field] in opening for field in inside) or (not inside and bool(path))
+    inside = [field for field in shape.payload if f"{field}.".startswith(f"{path}." if path else "")]
+    opens = any(shape.payload[field] in opening for field in inside) or (not inside and bool(path))
     steps = len(path.split(".")) if path else 0
     for name in corrector.fields:
         called = [field for field in inside if name in field.split(".")[steps:]]
@@ -246,9 +214,9 @@ def _name_flaws(corrector: Mask | Drop, shape: Shape, path: str, kind: Kind) -> 
             yield from _field_flaws(corrector, shape, field, name)
 
 
-def _field_flaws(corrector: Mask | Drop, shape: Shape, field: str, name: str) -> Iterator[Complaint]:
+def _field_flaws(corrector: Mask | Drop, shape: DecisionType, field: str, name: str) -> Iterator[Complaint]:
     """`mask` puts text where a value was, and `drop` leaves the field out: neither goes everywhere."""
-    kind = shape.fields[field]
+    kind = shape.payload[field]
     if field in shape.fixed:
         yield _refuse_fixed(shape, field, "fields")
     elif isinstance(corrector, Mask):
@@ -256,11 +224,11 @@ def _field_flaws(corrector: Mask | Drop, shape: Shape, field: str, name: str) ->
             yield _refuse("value", "fields", field, kind, value=corrector.replacement)
     elif field not in shape.optional:
         known = [f"payload.{each}" for each in sorted(shape.optional)] or ["-"]
-        yield _refuse("required", "fields", field, kind, type=shape.type, known=known)
+        yield _refuse("required", "fields", field, kind, type=shape.name, known=known)
 
 
-def _nowhere(shape: Shape, path: str, known: list[str], part: str) -> Complaint:
-    return name_unknown(NOWHERE, path, known, f"corrector.{part}", path=path, type=shape.type)
+def _nowhere(shape: DecisionType, path: str, known: list[str], part: str) -> Complaint:
+    return name_unknown(NOWHERE, path, known, f"corrector.{part}", path=path, type=shape.name)
 
 
 def _refuse(key: str, part: str, path: str, kind: Kind, **said: Any) -> Complaint:
@@ -268,6 +236,6 @@ def _refuse(key: str, part: str, path: str, kind: Kind, **said: Any) -> Complain
     return Complaint(why, field=f"corrector.{part}")
 
 
-def _refuse_fixed(shape: Shape, path: str, part: str) -> Complaint:
-    known = [f"payload.{name}" for name in shape.fields if name not in shape.fixed]
-    return _refuse("fixed", part, path, shape.fields[path], known=known)
+def _refuse_fixed(shape: DecisionType, path: str, part: str) -> Complaint:
+    known = [f"payload.{name}" for name in shape.payload if name not in shape.fixed]
+    return _refuse("fixed", part, path, shape.payload[path], known=known)

@@ -47,10 +47,10 @@ class Traits(NamedTuple):
 
 
 def traits(
-    name: str, profiles: Mapping[str, ToolProfile], schemas: Sequence[ToolSchema] | None = None
+    name: str, profile: ToolProfile | None, schemas: Sequence[ToolSchema] | None = None
 ) -> Traits | None:
-    """None: schemas are given, and neither they nor `profiles` have the tool. Without schemas its name has to do."""
-    profile, schema = profiles.get(name), find_schema(name, schemas or ())
+    """None: schemas are given that do not have the tool, nor is it registered. Without any its name has to do."""
+    schema = find_schema(name, schemas or ())
     if profile is None and schemas and schema is None:
         return None
     described = profile.description if profile else str((schema or {}).get("description") or "")
@@ -59,20 +59,6 @@ def traits(
     side_effects = does.side_effects if said is None else said
     is_guess = said is None and side_effects and not does.changes
     return Traits(does, side_effects, profile.sinks if profile else None, is_guess)
-
-
-def known_tool(
-    name: str, profiles: Mapping[str, ToolProfile], schemas: Sequence[ToolSchema] | None = None
-) -> ToolProfile | None:
-    """The tool's profile, complete; None where there are no `traits`."""
-    known = traits(name, profiles, schemas)
-    if known is None:
-        return None
-    profile = profiles.get(name) or _read_profile(name, find_schema(name, schemas or ()) or {})
-    decides = sink_kind if known.side_effects else is_address
-    arguments = profile.parameters.get("properties") or ()
-    sinks = known.sinks if known.sinks is not None else tuple(filter(decides, arguments))
-    return profile.model_copy(update={"side_effects": known.side_effects, "sinks": sinks})
 
 
 @lru_cache(maxsize=4096)
@@ -158,13 +144,6 @@ def find_schema(name: str, schemas: Sequence[ToolSchema]) -> ToolSchema | None:
         if isinstance(inner, Mapping) and inner.get("name") == name:
             return inner
     return None
-
-
-def _read_profile(name: str, schema: ToolSchema) -> ToolProfile:
-    parameters = schema.get("parameters") or schema.get("input_schema") or schema.get("inputSchema") or {}
-    return ToolProfile(
-        name=name, description=str(schema.get("description") or ""), parameters=dict(parameters)
-    )
 
 
 PLAIN = frozenset({str, int, float, bool, type(None)})

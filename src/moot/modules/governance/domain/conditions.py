@@ -47,14 +47,29 @@ class DecisionType(NamedTuple):
     `fixed` is what a decision is about: whoever acts on it goes by what they asked, so that no corrector changes it.
     """
 
+    name: str
     payload: Fields
     context: Fields = CONTEXT
     optional: frozenset[str] = frozenset()
     fixed: frozenset[str] = frozenset()
 
+    def kind_at(self, path: str) -> Kind | None:
+        """Of a place in the payload, by its dotted name; None: there is no such place."""
+        if path in self.payload:
+            return self.payload[path]
+        if any(name.startswith(f"{path}.") for name in self.payload):
+            return "map"
+        above = next((name for name in self.payload if path.startswith(f"{name}.")), "")
+        first = path[len(above) + 1 :].partition(".")[0]
+        kind = self.payload.get(above)
+        if kind in ("map", "any") or (kind == "list" and first.isdecimal()):
+            return "any"
+        return "string" if kind == "strings" and path == f"{above}.{first}" and first.isdecimal() else None
 
-DECISION_TYPES: dict[str, DecisionType] = {
-    "research_request": DecisionType(
+
+KNOWN_TYPES = (
+    DecisionType(
+        "research_request",
         _declare(
             string="symbol locale trigger_source",
             strings="experts",
@@ -66,14 +81,18 @@ DECISION_TYPES: dict[str, DecisionType] = {
         frozenset({"max_cost"}),
         frozenset({"symbol", "locale", "trigger_source"}),
     ),
-    "plan": DecisionType(
-        _declare(string="title locale", list="steps", integer="step_count", strings="symbols")
+    DecisionType(
+        "plan", _declare(string="title locale", list="steps", integer="step_count", strings="symbols")
     ),
-    "node": DecisionType(
-        _declare(string="node symbol", map="options"), CONTEXT | STOCK, fixed=frozenset({"node", "symbol"})
+    DecisionType(
+        "node",
+        _declare(string="node symbol", map="options"),
+        CONTEXT | STOCK,
+        fixed=frozenset({"node", "symbol"}),
     ),
-    "tool_call": DecisionType(_declare(string="tool", map="args")),
-    "verdict": DecisionType(
+    DecisionType("tool_call", _declare(string="tool", map="args")),
+    DecisionType(
+        "verdict",
         _declare(
             string="symbol action stop_loss take_profit entry_strategy time_horizon reasoning engine "
             "departs.action",
@@ -94,7 +113,8 @@ DECISION_TYPES: dict[str, DecisionType] = {
         ),
         frozenset({"symbol"}),
     ),
-}
+)
+DECISION_TYPES = {known.name: known for known in KNOWN_TYPES}
 
 
 class ToolProfile(Strict):
@@ -146,14 +166,14 @@ class Facts:
     tainted: Callable[[str], bool] = field(default=lambda _argument: True)
     """Whether an argument of the tool call holds what no trusted source vouches for."""
     profile: ToolProfile | None = None
+    """Of the tool, where somebody registered it."""
     goal: str | None = None
 
     @property
     def is_unheard_of(self) -> bool:
         """A call of a tool that nobody registered, by an agent that tells neither its tools nor its goal."""
-        if self.tool is None or self.profile is not None:
-            return False
-        return not (self.context.get("tools") or self.context.get("goal"))
+        told = "tools" in self.context or self.context.get("goal")
+        return self.tool is not None and self.profile is None and not told
 
 
 @dataclass(frozen=True, slots=True)

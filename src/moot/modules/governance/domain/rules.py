@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, Field, model_validator
 from moot.modules.governance.domain.conditions import (
     CONTEXT,
     DECISION_TYPES,
+    DecisionType,
     Facts,
     Fields,
     Finding,
@@ -18,7 +19,7 @@ from moot.modules.governance.domain.conditions import (
     ToolProfile,
 )
 from moot.modules.governance.domain.texts import SAY
-from moot.shared.domain.messages import Locale, Message
+from moot.shared.domain.messages import Locale, Message, in_words
 from moot.shared.domain.validation import Strict, refuse
 
 Path = Annotated[str, Field(pattern=r"^payload(\.[A-Za-z0-9_-]+)+$")]
@@ -258,9 +259,8 @@ class Complaint:
         return SAY("rules.at_line" if self.column is None else "rules.at_column", file=self.file, **place)
 
     def as_details(self, reader: Locale) -> dict[str, Any]:
-        why = self.why.in_locale(reader) if isinstance(self.why, Message) else self.why
-        advice = self.advice.in_locale(reader) if self.advice else None
-        said = {"message": why, "suggestion": self.nearest or advice, "severity": self.severity}
+        suggestion = self.nearest or in_words(self.advice, reader)
+        said = {"message": in_words(self.why, reader), "suggestion": suggestion, "severity": self.severity}
         place = {"rule": self.rule, "field": self.field, "file": self.file}
         told = place | {"line": self.line, "column": self.column} | said
         return {name: value for name, value in told.items() if value is not None}
@@ -282,23 +282,18 @@ def fields_for(rule: EnhancedRule, tools: Mapping[str, ToolProfile]) -> Declared
     """The fields that mean the same in every decision the rule is for."""
     if not rule.for_types:
         return {"payload": "map", **_prefix("context", CONTEXT)}
-    return _intersect(
-        [
-            _prefix("payload", payload_of(name, rule, tools))
-            | _prefix("context", DECISION_TYPES[name].context)
-            for name in rule.for_types
-        ]
-    )
+    seen = [decision_type_for(rule, name, tools) for name in rule.for_types]
+    return _intersect([_prefix("payload", each.payload) | _prefix("context", each.context) for each in seen])
 
 
-def payload_of(decision_type: str, rule: EnhancedRule, tools: Mapping[str, ToolProfile]) -> Declared:
-    """The fields of the payload as the rule sees it: with the arguments of its tools, where they are known."""
-    fields = dict(DECISION_TYPES[decision_type].payload)
-    arguments = arguments_of(rule, tools)
-    if arguments is not None:
-        del fields["args"]
-        fields |= _prefix("args", arguments)
-    return fields
+def decision_type_for(rule: EnhancedRule, name: str, tools: Mapping[str, ToolProfile]) -> DecisionType:
+    """As the rule sees it: with the arguments of its tools, where they are known; any of them may be missing."""
+    known, arguments = DECISION_TYPES[name], arguments_of(rule, tools)
+    if arguments is None:
+        return known
+    given = _prefix("args", arguments)
+    fields = {field: kind for field, kind in known.payload.items() if field != "args"}
+    return known._replace(payload=fields | given, optional=known.optional.union(given))
 
 
 def _prefix(prefix: str, fields: Fields) -> Declared:

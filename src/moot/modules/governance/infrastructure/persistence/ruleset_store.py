@@ -1,6 +1,7 @@
 """Rulesets and activations in SQL. Numbers and sequences are the next free ones; who comes second counts again."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import TypeVar
 from uuid import uuid4
@@ -86,22 +87,17 @@ class SqlRulesetStore(RulesetStore):
     @patient
     async def _done(self, work: Callable[[Connection], T]) -> T:
         """The outcome of `work`, committed."""
-        outcome: list[T] = []
 
-        def once(db: Connection) -> None:
+        def once(db: Connection) -> T:
             try:
-                outcome[:] = [work(db)]
+                return work(db)
             except IntegrityError as e:
                 raise TakenMeanwhile(SAY("rules.taken_meanwhile")) from e
 
-        for left in reversed(range(MOST_TRIES)):
-            try:
-                await self._database.write(once)
-                break
-            except TakenMeanwhile:
-                if not left:
-                    raise
-        return outcome[0]
+        for _ in range(MOST_TRIES - 1):
+            with suppress(TakenMeanwhile):
+                return await self._database.write(once)
+        return await self._database.write(once)
 
 
 def _rulesets(db: Connection, workspace: str, *conditions: ColumnElement[bool]) -> Sequence[Ruleset]:

@@ -12,7 +12,8 @@ from moot.modules.governance.domain.conditions import Facts, Finding
 from moot.modules.governance.domain.texts import SAY, join
 from moot.modules.governance.infrastructure.sql.guard import check_sql
 from moot.modules.governance.infrastructure.sql.rewriting import rewrite
-from moot.modules.governance.infrastructure.sql.statement import Columns, SqlProblem, code_of
+from moot.modules.governance.infrastructure.sql.statement import Columns, code_of
+from moot.shared.domain.messages import Message
 
 MOST_SHOWN = 500
 MAYBE_SQL = frozenset({"query", "statement", "sql_query", "sql_statement", "command"})
@@ -83,8 +84,8 @@ def _tell_by_names(tool: str, names: tuple[str, ...]) -> Literal["nothing", "tex
     return "beginning" if speaks_of_it else "not sql"
 
 
-def _finding(leaf: Leaf, problems: Sequence[SqlProblem], better: str | None) -> Finding:
-    because = join(problem.message for problem in problems)
+def _finding(leaf: Leaf, problems: Sequence[Message], better: str | None) -> Finding:
+    because = join(problems)
     seen = {f"payload.args.{leaf.path}": leaf.value[:MOST_SHOWN]}
     if better is None:
         return Finding(because, seen, suggestion=SAY("sql.suggestion"))

@@ -12,8 +12,6 @@ from sqlglot.optimizer.scope import Scope, traverse_scope, walk_in_scope
 
 from moot.modules.governance.domain.texts import SAY
 from moot.modules.governance.infrastructure.sql.statement import (
-    SNIPPET,
-    SqlProblem,
     alias_columns,
     parse,
     snippet,
@@ -101,38 +99,38 @@ CREDENTIALS = _words(
 """Columns that no research needs, whatever the table."""
 
 
-def check_sql(sql: str, tables: Collection[str] | None = None) -> tuple[SqlProblem, ...]:
+def check_sql(sql: str, tables: Collection[str] | None = None) -> tuple[Message, ...]:
     """What keeps `sql` from running; empty: nothing. `tables`: the only ones it may read."""
     return _problems(sql, None if tables is None else frozenset(map(str.lower, tables)))
 
 
 @lru_cache(maxsize=4096)
-def _problems(sql: str, allowed: frozenset[str] | None) -> tuple[SqlProblem, ...]:
+def _problems(sql: str, allowed: frozenset[str] | None) -> tuple[Message, ...]:
     tree = parse(sql)
-    if isinstance(tree, SqlProblem):
+    if isinstance(tree, Message):
         return (tree,)
     try:
         return tuple(_foreign(tree)) or tuple(_find_misuse(tree, allowed))
     except (SqlglotError, RecursionError):
-        return (SqlProblem(SAY("sql.unreadable"), sql[:SNIPPET]),)
+        return (SAY("sql.unreadable"),)
 
 
-def _foreign(tree: exp.Query) -> Iterator[SqlProblem]:
+def _foreign(tree: exp.Query) -> Iterator[Message]:
     """Parts that are on no list."""
     for node in tree.walk():
         if isinstance(node, exp.Func):
             names = [node.name] if isinstance(node, exp.Anonymous) else node.sql_names()
             if FUNCTIONS.isdisjoint(map(str.lower, names)):
-                yield SqlProblem(SAY("sql.function", name=names[0].lower()), snippet(node))
+                yield SAY("sql.function", name=names[0].lower())
         elif not isinstance(node, STRUCTURE):
-            yield SqlProblem(SAY("sql.part", name=node.key.upper()), snippet(node))
+            yield SAY("sql.part", name=node.key.upper())
         # parts of a query, or of an IN, that say more than which rows: INTO, locks, hints, a table after IN
         parts = {name for name, part in node.args.items() if part and isinstance(part, exp.Expr | list)}
         for name in sorted(parts - SELECT_PARTS if isinstance(node, exp.Query) else parts & {"field"}):
-            yield SqlProblem(SAY("sql.part", name=name.strip("_").upper()), snippet(node))
+            yield SAY("sql.part", name=name.strip("_").upper())
 
 
-def _find_misuse(tree: exp.Query, allowed: frozenset[str] | None) -> Iterator[SqlProblem]:
+def _find_misuse(tree: exp.Query, allowed: frozenset[str] | None) -> Iterator[Message]:
     scopes = traverse_scope(tree)
     yield from _tables(tree, scopes, allowed)
     for scope in scopes:
@@ -140,20 +138,20 @@ def _find_misuse(tree: exp.Query, allowed: frozenset[str] | None) -> Iterator[Sq
         yield from _products(scope)
     for column in tree.find_all(exp.Column):
         if column.name.lower() in CREDENTIALS:
-            yield SqlProblem(SAY("sql.credential", name=column.name), snippet(column))
+            yield SAY("sql.credential", name=column.name)
     for cte in tree.find_all(exp.CTE):
         named = {table.name.lower() for table in cte.this.find_all(exp.Table) if not table.db}
         # nobody can tell whether it ends
         if isinstance(cte.this, exp.SetOperation) and cte.alias.lower() in named:
-            yield SqlProblem(SAY("sql.endless", name=cte.alias), snippet(cte))
+            yield SAY("sql.endless", name=cte.alias)
 
 
-def _tables(tree: exp.Query, scopes: list[Scope], allowed: frozenset[str] | None) -> Iterator[SqlProblem]:
+def _tables(tree: exp.Query, scopes: list[Scope], allowed: frozenset[str] | None) -> Iterator[Message]:
     reads = [read for scope in scopes for read in scope.selected_sources.values()]
     inner = {id(node) for node, source in reads if isinstance(source, Scope)}
     for table in tree.find_all(exp.Table):
         if id(table) not in inner and (message := _of_table(table, allowed)):
-            yield SqlProblem(message, snippet(table))
+            yield message
 
 
 def _of_table(table: exp.Table, allowed: frozenset[str] | None) -> Message | None:
@@ -171,21 +169,21 @@ def _of_table(table: exp.Table, allowed: frozenset[str] | None) -> Message | Non
     return None
 
 
-def _whole_tables(scope: Scope) -> Iterator[SqlProblem]:
+def _whole_tables(scope: Scope) -> Iterator[Message]:
     """`*`, or the name of a table in the place of a column: whatever it has, now and later, is handed out."""
     if isinstance(scope.expression.parent, exp.Exists):
         return
-    for star in table_stars(scope):
-        yield SqlProblem(SAY("sql.star"), snippet(star))
+    for _ in table_stars(scope):
+        yield SAY("sql.star")
     tables = tables_of(scope)
     if any(map(alias_columns, tables.values())):
-        yield SqlProblem(SAY("sql.renamed"), snippet(scope.expression))
+        yield SAY("sql.renamed")
     for node in walk_in_scope(scope.expression):
         if isinstance(node, exp.Column) and not node.table and node.name.lower() in tables:
-            yield SqlProblem(SAY("sql.whole_row", name=node.name), snippet(node))
+            yield SAY("sql.whole_row", name=node.name)
 
 
-def _products(scope: Scope) -> Iterator[SqlProblem]:
+def _products(scope: Scope) -> Iterator[Message]:
     """Tables that nothing joins: every row of one with every row of the other."""
     tables = tables_of(scope)
     if len(tables) < 2:
@@ -201,7 +199,7 @@ def _products(scope: Scope) -> Iterator[SqlProblem]:
             groups = [group for group in groups if not group & names] + [joined]
     apart = [group for group in groups if group & tables.keys()]
     if len(apart) > 1:
-        yield SqlProblem(SAY("sql.product", tables=sorted(tables)), snippet(scope.expression))
+        yield SAY("sql.product", tables=sorted(tables))
 
 
 def _sides(node: exp.Expr, scope: Scope) -> set[str]:

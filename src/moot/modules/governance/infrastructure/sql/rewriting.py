@@ -11,7 +11,6 @@ from moot.modules.governance.infrastructure.sql.guard import check_sql
 from moot.modules.governance.infrastructure.sql.statement import (
     DIALECT,
     Columns,
-    SqlProblem,
     Unclear,
     alias_columns,
     columns_of,
@@ -21,6 +20,7 @@ from moot.modules.governance.infrastructure.sql.statement import (
     table_stars,
     tables_of,
 )
+from moot.shared.domain.messages import Message
 
 CLEAR = {"sql.product", "sql.credential", "sql.system_table"}
 """Problems of a statement that leave it clear which columns it reads."""
@@ -54,7 +54,7 @@ def rewrite(
 @lru_cache(maxsize=1024)
 def is_exposing(sql: str, fields: tuple[str, ...]) -> bool:
     """Whether a statement returns or probes one of these columns, or nobody can tell."""
-    problems = {problem.message.key for problem in check_sql(sql)}
+    problems = {problem.key for problem in check_sql(sql)}
     return bool(problems - CLEAR) or _change(sql, Masking(fields, (), None).apply) != sql
 
 
@@ -73,7 +73,7 @@ def is_limited(sql: str, most: int) -> bool:
 def _change(sql: str, change: Callable[[exp.Query], None]) -> str | None:
     """The same text where that changes nothing; None: it cannot be done."""
     original = parse(sql)
-    if isinstance(original, SqlProblem):
+    if isinstance(original, Message):
         return None
     try:
         tree = original.copy()

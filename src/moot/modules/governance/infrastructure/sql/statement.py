@@ -2,9 +2,8 @@
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 import sqlglot
 from sqlglot import exp
@@ -32,24 +31,17 @@ PIECE = re.compile(
 """`odd` is where dialects part: a comment for one is code for another, and so are the ends of quotes."""
 
 
-class SqlProblem(NamedTuple):
-    """Why a statement may not run as it is, and the part of it that is to blame."""
-
-    message: Message
-    snippet: str
-
-
 @lru_cache(maxsize=4096)
-def parse(sql: str) -> exp.Query | SqlProblem:
-    """The one query `sql` is. The tree is shared: copy it before changing it."""
-    if odd := next(_find_oddities(sql), None):
+def parse(sql: str) -> exp.Query | Message:
+    """The one query `sql` is, or why it may not run. The tree is shared: copy it before changing it."""
+    if odd := _find_oddity(sql):
         return odd
     try:
         found = [statement for statement in sqlglot.parse(sql, dialect=DIALECT) if statement]
     except (SqlglotError, RecursionError) as e:
-        return SqlProblem(_explain_failure(e), sql[:SNIPPET])
+        return _explain_failure(e)
     if len(found) != 1 or not isinstance(tree := found[0], QUERIES):
-        return SqlProblem(SAY("sql.one_select"), sql[:SNIPPET])
+        return SAY("sql.one_select")
     # `WITH Monthly AS … FROM monthly`: the parser would take them for two
     written = {cte.alias.lower(): cte.alias for cte in tree.find_all(exp.CTE)}
     for table in tree.find_all(exp.Table):
@@ -68,26 +60,26 @@ def code_of(sql: str) -> str:
     return "".join(piece[0] for piece in PIECE.finditer(sql) if piece.lastgroup != "comment")
 
 
-def _find_oddities(sql: str) -> Iterator[SqlProblem]:
+def _find_oddity(sql: str) -> Message | None:
     if len(sql) > MOST_CHARACTERS:
-        yield SqlProblem(SAY("sql.too_long", most=MOST_CHARACTERS), sql[:SNIPPET])
-        return
+        return SAY("sql.too_long", most=MOST_CHARACTERS)
     signs = (sign for sign in sql.replace("\r\n", "\n") if sign not in "\t\n")
     if unseen := next((sign for sign in signs if unicodedata.category(sign) in UNSEEN), None):
-        yield SqlProblem(SAY("sql.unseen", sign=f"U+{ord(unseen):04X}"), sql[:SNIPPET])
+        return SAY("sql.unseen", sign=f"U+{ord(unseen):04X}")
     depth = 0
     for piece in PIECE.finditer(sql):
-        kind, said, from_there = piece.lastgroup, piece[0], sql[piece.start() :][:SNIPPET]
+        kind, said = piece.lastgroup, piece[0]
         # a backslash before a quote: the end of the text for one dialect, a part of it for another
         escapes = kind == "text" and "\\'" in said.replace("\\\\", "")
         if kind == "odd" or escapes or (kind == "comment" and "/*" in said[2:]):
-            yield SqlProblem(SAY("sql.ambiguous", part=said[:SNIPPET]), from_there)
+            return SAY("sql.ambiguous", part=said[:SNIPPET])
         depth += (said == "(") - (said == ")")
         if depth > MOST_NESTING:
-            yield SqlProblem(SAY("sql.too_deep", most=MOST_NESTING), from_there)
+            return SAY("sql.too_deep", most=MOST_NESTING)
     first = re.match(r"[\s(]*(\w*)", code_of(sql))
     if not first or first[1].upper() not in ("SELECT", "WITH"):
-        yield SqlProblem(SAY("sql.one_select"), sql[:SNIPPET])
+        return SAY("sql.one_select")
+    return None
 
 
 UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
