@@ -177,7 +177,7 @@ def _nodes(session: SessionDetail, calls: Iterable[Mapping[str, Any]]) -> dict[s
         nodes[name] = Node(
             progress=progress,
             duration_ms=row.duration_ms if row else None,
-            **_view(name, (row and row.result_data) or {}),
+            **view_of(name, (row and row.result_data) or {}),
             reused=bool(row and row.reused),
             calls=len(made[name]),
             tokens=sum(call["total_tokens"] or 0 for call in made[name]),
@@ -190,9 +190,3 @@ def _sum(costs: Iterable[float | None]) -> float | None:
     """None: one of them is not known."""
     known = list(costs)
     return None if None in known else sum(filter(None, known))
-
-
-def _view(name: str, result: Mapping[str, Any]) -> dict[str, Any]:
-    if name in set(ExpertType):
-        return view_of(ExpertType(name), result)
-    return {"signal": result.get("direction") or result.get("action"), "confidence": result.get("confidence")}

@@ -3,7 +3,7 @@ moments as people write them: one way only, with a zone where there is a time.
 """
 
 from collections.abc import Callable
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 from typing import Annotated, Any, Protocol
 
 from pydantic import BeforeValidator
@@ -44,8 +44,14 @@ def read_moment(value: Any) -> date | datetime:
     raise refuse("moment_malformed", got=quote(value))
 
 
+def in_utc(when: date | datetime, at: time = time.min) -> datetime:
+    """A moment; of a day its first, unless told otherwise."""
+    return when.astimezone(UTC) if isinstance(when, datetime) else datetime.combine(when, at, UTC)
+
+
 Day = Annotated[date, BeforeValidator(read_day)]
 Moment = Annotated[date | datetime, BeforeValidator(read_moment)]
+Instant = Annotated[datetime, BeforeValidator(lambda value: in_utc(read_moment(value)))]
 
 
 def freeze(

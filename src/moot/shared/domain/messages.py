@@ -26,8 +26,7 @@ def locale_of(wanted: object) -> Locale:
 
 def reading_language(locale: str) -> Locale:
     """In which of our languages somebody is told things: Chinese in any form, as any other, or else English."""
-    language = locale.lower()[:2]
-    return next((known for known in LOCALES if known.startswith(language)), "en-US")
+    return next((known for known in LOCALES if locale.lower().startswith(known[:2])), "en-US")
 
 
 NUMBER = re.compile(r"[-+]?\d[\d.,]*(?:[eE][-+]?\d+)?%?")

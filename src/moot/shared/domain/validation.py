@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar, get_args
+from typing import Annotated, Any, TypeVar, get_args
 
-from pydantic import BaseModel, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails, PydanticCustomError, to_json
 
@@ -60,6 +60,15 @@ def refuse_field(kind: str, field: str, given: Any, /, **context: Any) -> Invali
     """The same kind of answer for a check that needs more than the input itself."""
     return invalid_input([{"type": kind, "loc": (field,), "msg": kind, "input": given, "ctx": context}])
 
+
+def _refuse_blank(text: str) -> str:
+    if not text.strip() or not text.isprintable():
+        raise refuse("blank")
+    return text
+
+
+Name = Annotated[str, AfterValidator(_refuse_blank)]
+"""Something to read, in one line."""
 
 MOST_TOLD = 20
 """So many problems of one request, and so many names in one of them."""

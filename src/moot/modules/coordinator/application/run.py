@@ -22,7 +22,6 @@ from moot.modules.coordinator.domain.exceptions import (
     SessionTakenOver,
     SessionWaiting,
 )
-from moot.modules.coordinator.domain.model.enums import ExpertType
 from moot.modules.coordinator.domain.model.session import (
     EventType,
     IdempotencyKey,
@@ -313,7 +312,7 @@ OWN_EVENTS: Mapping[str, tuple[EventType, tuple[str, ...]]] = {
     "debate": ("debate", ("direction", "confidence")),
     "judge": ("verdict", ("action", "position_percent", "confidence")),
 }
-"""What these two come to is told by itself too: as what, and what of it, which way it points first."""
+"""What these two come to is told by itself too: as what, and what of it."""
 
 
 def tell_start(session: ResearchSession, *, resumed: bool = False) -> dict[str, Any]:
@@ -329,11 +328,7 @@ def tell_node(node: NodeExecution) -> Iterator[Told]:
         return
     known |= {"status": node.status, "reused": node.reused}
     result = node.result_data or {}
-    if node.node_type not in OWN_EVENTS:
-        yield "node_finished", known | view_of(ExpertType(node.node_type), result)
-        return
-    kind, fields = OWN_EVENTS[node.node_type]
-    told = {name: result.get(name) for name in fields}
-    yield "node_finished", known | {"signal": told[fields[0]], "confidence": told["confidence"]}
-    if result:
-        yield kind, told
+    yield "node_finished", known | view_of(node.node_type, result)
+    if result and node.node_type in OWN_EVENTS:
+        kind, fields = OWN_EVENTS[node.node_type]
+        yield kind, {name: result.get(name) for name in fields}

@@ -5,7 +5,7 @@ import json
 import math
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass
-from datetime import UTC, datetime, time
+from datetime import datetime, time
 from enum import StrEnum
 from typing import Annotated, Any, Literal, Protocol
 from uuid import UUID
@@ -14,9 +14,9 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, 
 
 from moot.modules.governance.domain.conditions import DECISION_TYPES
 from moot.modules.governance.domain.rules import RuleAction, RuleCategory, RuleSource
-from moot.shared.domain.clock import SystemClock, read_moment
+from moot.shared.domain.clock import Instant, SystemClock, in_utc, read_moment
 from moot.shared.domain.ids import LAST_PAGE, MOST_PER_PAGE
-from moot.shared.domain.validation import Strict, quote, refuse
+from moot.shared.domain.validation import Name, Strict, quote, refuse
 
 
 class ValidationStatus(StrEnum):
@@ -114,28 +114,14 @@ BY_A_PERSON = "person"
 LARGEST_NUMBER = 2**63
 
 
-def _some_text(text: str) -> str:
-    if not text.strip() or not text.isprintable():
-        raise refuse("blank")
-    return text
-
-
-def moment(value: Any, at: time = time.min) -> datetime:
-    """A day, at its first moment unless told otherwise; or a moment, which needs its zone."""
-    found = read_moment(value)
-    return found.astimezone(UTC) if isinstance(found, datetime) else datetime.combine(found, at, UTC)
-
-
 def _require_known(decision_type: str) -> str:
     if decision_type not in DECISION_TYPES:
         raise refuse("literal_error", got=quote(decision_type), allowed=list(DECISION_TYPES))
     return decision_type
 
 
-Name = Annotated[str, AfterValidator(_some_text)]
 KnownType = Annotated[str, AfterValidator(_require_known)]
-From = Annotated[datetime, BeforeValidator(moment)]
-To = Annotated[datetime, BeforeValidator(lambda value: moment(value, time.max))]
+To = Annotated[datetime, BeforeValidator(lambda value: in_utc(read_moment(value), time.max))]
 """A day is meant to its end."""
 
 
@@ -206,7 +192,7 @@ class DecisionFilter(Strict, populate_by_name=True):
     decision_type: Name | None = Field(default=None, alias="type")
     session_id: UUID | None = Field(default=None, alias="session")
     requester: Name | None = None
-    decided_from: From | None = Field(
+    decided_from: Instant | None = Field(
         default=None, alias="from", description="a day, or a moment with its zone"
     )
     decided_before: To | None = Field(default=None, alias="to", description="a day to its end, or a moment")

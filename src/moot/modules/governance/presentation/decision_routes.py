@@ -19,7 +19,6 @@ from moot.modules.governance.domain.decisions import (
     DecisionRecord,
     DecisionRequest,
     KnownType,
-    Name,
     RecordedResult,
     ValidationStatus,
     plain,
@@ -44,7 +43,7 @@ from moot.modules.governance.presentation.rule_routes import RuleBody
 from moot.shared.domain.errors import DecisionRejected, InvalidInput, NotFound
 from moot.shared.domain.ids import LAST_PAGE, MOST_PER_PAGE
 from moot.shared.domain.messages import Locale
-from moot.shared.domain.validation import Strict, refuse_field
+from moot.shared.domain.validation import Name, Strict, refuse_field
 from moot.shared.presentation.caller import Caller, Reader, Workspace
 from moot.shared.presentation.errors import refusals
 

@@ -15,7 +15,7 @@ from moot.modules.governance.application.decision_log import simulate
 from moot.modules.governance.application.rule_files import Reading, write_rules
 from moot.modules.governance.application.rule_generator import Wish
 from moot.modules.governance.application.rulesets import Change, Edited
-from moot.modules.governance.domain.decisions import From, ValidationStatus
+from moot.modules.governance.domain.decisions import ValidationStatus
 from moot.modules.governance.domain.rules import EnhancedRule
 from moot.modules.governance.domain.rulesets import Activation, RuleChanges, Ruleset, as_data
 from moot.modules.governance.domain.texts import SAY
@@ -30,6 +30,7 @@ from moot.modules.governance.presentation.dependencies import (
     Rulesets,
     json_only,
 )
+from moot.shared.domain.clock import Instant
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.validation import Strict
 from moot.shared.presentation.caller import Reader, Workspace
@@ -278,7 +279,7 @@ SINCE = Query(description="a day, or a moment with its zone: decisions made from
     responses=NOT_THERE,
 )
 async def simulate_ruleset(
-    number: Number, since: Annotated[From, SINCE], desk: Desk, decisions: Decisions
+    number: Number, since: Annotated[Instant, SINCE], desk: Desk, decisions: Decisions
 ) -> Simulated:
     """Decides each again with what was known at its time. Nothing is stored."""
     book, rules = desk.governance.book, desk.stored.rules_of(await desk.stored.get(number, desk.workspace))

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from datetime import UTC, date, datetime, time
+from datetime import datetime, time
 from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
@@ -29,7 +29,7 @@ from moot.modules.jobs.domain.batches import (
 from moot.modules.jobs.domain.ranking import compare, name_state, rank
 from moot.modules.jobs.domain.texts import SAY
 from moot.modules.jobs.domain.watch import WatchStore
-from moot.shared.domain.clock import Clock, freeze
+from moot.shared.domain.clock import Clock, freeze, in_utc
 from moot.shared.domain.errors import Conflict, InvalidInput, NotFound
 from moot.shared.domain.ids import find_id
 from moot.shared.domain.symbol import Symbol
@@ -205,7 +205,7 @@ class BatchService(Batches):
         """Each symbol once, in the order in which they were given."""
         then = self._clock.now()
         if asked.as_of is not None:
-            end = asked.as_of if isinstance(asked.as_of, datetime) else _end_of(asked.as_of)
+            end = asked.as_of if isinstance(asked.as_of, datetime) else in_utc(asked.as_of, time.max)
             then = min(then, end)
         symbols: dict[str, None] = {}
         unknown: list[LeftOut] = []
@@ -228,10 +228,6 @@ class BatchService(Batches):
         if not watched:
             raise InvalidInput(SAY("batch.no_list", name=name), field="universe")
         return [one.symbol for one in watched]
-
-
-def _end_of(day: date) -> datetime:
-    return datetime.combine(day, time.max, UTC)
 
 
 def _refuse_unknown(unknown: Sequence[LeftOut]) -> InvalidInput:

@@ -178,9 +178,15 @@ class ResearchResult(BaseModel, Table):
         return ("expert", "status", "signal", "confidence", "error"), rows
 
 
-def view_of(expert: ExpertType, result: Mapping[str, Any]) -> dict[str, Any]:
-    """Which way an expert's result points, and how sure they are of it; None where it does not say."""
-    where = expert.fields
+POINTS = {"debate": "direction", "judge": "action"}
+"""Where in what they come to these two say which way it points; experts each have a field of their own."""
+
+
+def view_of(node_type: str, result: Mapping[str, Any]) -> dict[str, Any]:
+    """Which way a node's result points, and how sure it is of it; None where it does not say."""
+    if node_type in POINTS:
+        return {"signal": result.get(POINTS[node_type]), "confidence": result.get("confidence")}
+    where = ExpertType(node_type).fields
     fields = result.get(where.inside) if where.inside else result
     known = fields if isinstance(fields, Mapping) else {}
     return {"signal": known.get(where.signal), "confidence": known.get(where.confidence)}
