@@ -102,10 +102,15 @@ DEEP = json.loads('{"a":' * 60 + "1" + "}" * 60)
             "payload: holds too many values (> 2000). Allowed: values <= 2000.",
         ),
         ({"context": {"facts": [1] * 20_001}}, "context: holds too many values (> 20000)."),
+        ({"context": {"tools": ["x"]}}, "context.tools.0: "),
+        ({"context": {"tools": {"name": "x"}}}, "context.tools: "),
+        ({"context": {"history": [1]}}, "context.history.0: "),
+        ({"context": {"history": [{"tool": "x", "at": "noon"}]}}, "context.history.0.at: "),
+        ({"context": {"history": [{"tool": "x", "at": "2026-01-05T11:59:00"}]}}, "context.history.0.at: "),
         ({"payload": DEEP}, "payload: is nested too deep (> 50). Allowed: depth <= 50."),
     ],
 )
-async def test_a_decision_that_is_too_much_is_refused_by_the_field_that_is(served, changes, said):
+async def test_a_decision_that_cannot_be_judged_is_refused_by_the_field_that_is_why(served, changes, said):
     answer = await served.http.post(DECISIONS, json=a_call(**changes))
     assert answer.status_code == 400
     assert answer.json()["message"].startswith(said)

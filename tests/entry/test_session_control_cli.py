@@ -158,9 +158,9 @@ async def test_what_cannot_be_resumed_is_said(moot):
 async def test_a_session_that_somebody_runs_is_neither_resumed_nor_stopped_at_once(
     moot, settings, monkeypatch
 ):
-    gate = Gate()
+    gate, slow_heart = Gate(), {"worker": True, "lease_seconds": 600.0}
     monkeypatch.setattr(GovernanceAdapter, "authorise", gate.authorise)
-    async with Moot(settings.model_copy(update={"worker": True})) as desk:
+    async with Moot(settings.model_copy(update=slow_heart)) as desk:
         session = str((await desk.start("900001.DEMO", [MACRO], skip_debate=True)).id)
         await gate.reached(1)
         held = await moot("sessions", "resume", session)

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
-from pydantic import AwareDatetime, Field, TypeAdapter
+from pydantic import AfterValidator, AwareDatetime, Field, TypeAdapter
 
 from moot.cli.options import Profile, argument, number_or_text, option, read_file
 from moot.cli.outcome import command
 from moot.cli.printing import tell
 from moot.cli.texts import SAY, environment_locale
 from moot.modules.governance.application.coordinator_agent import DecisionRequest, KnownType, ValidationResult
+from moot.modules.governance.application.facts import check_context
 from moot.modules.governance.application.rule_files import Complaint, EnhancedRule, Reading, RuleRefused
 from moot.modules.governance.application.rule_generator import Constraints
 from moot.shared.domain.clock import SystemClock
@@ -57,7 +58,7 @@ class Asked(Strict):
     decision_id: str | None = None
     decision_type: KnownType
     payload: dict[str, Any]
-    context: dict[str, Any] = Field(default_factory=dict)
+    context: Annotated[dict[str, Any], AfterValidator(check_context)] = Field(default_factory=dict)
     requester: str = "cli"
     timestamp: AwareDatetime | None = None
     expected: Literal["approved", "modified", "escalated", "rejected"] | None = None

@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
+from pydantic import AwareDatetime, BaseModel, TypeAdapter
+
 from moot.modules.governance.application.goal_alignment_checker import GoalAlignmentChecker, compare, describe
 from moot.modules.governance.application.provenance import assess, check_form, tainted
 from moot.modules.governance.application.tool_knowledge import leaves
@@ -19,9 +21,35 @@ from moot.modules.governance.domain.conditions import (
 )
 from moot.modules.governance.domain.decisions import DecisionRequest
 from moot.modules.governance.domain.texts import SAY, join
+from moot.shared.domain.validation import validate
 
 PLAIN = frozenset({str, int, float, bool, type(None), list})
 """What most values are, and has no names inside."""
+
+
+MOMENT: TypeAdapter[datetime] = TypeAdapter(AwareDatetime)
+
+
+class CallBefore(BaseModel):
+    tool: str
+    at: AwareDatetime
+
+
+class ToldInContext(BaseModel):
+    """What in a context is read, and not only compared."""
+
+    tools: list[dict[str, Any]] | None = None
+    history: list[CallBefore] | None = None
+
+
+class _Asked(BaseModel):
+    context: ToldInContext
+
+
+def check_context(context: dict[str, Any]) -> dict[str, Any]:
+    """Raises `InvalidInput` for what could not be read when it is needed."""
+    validate(_Asked, {"context": context})
+    return context
 
 
 def facts_of(request: DecisionRequest, payload: Mapping[str, Any], tools: Mapping[str, ToolProfile]) -> Facts:
@@ -68,8 +96,7 @@ def _history(calls: Any) -> Iterator[PastCall]:
         if isinstance(call, PastCall):
             yield call
         else:
-            at = call["at"]
-            yield PastCall(call["tool"], at if isinstance(at, datetime) else datetime.fromisoformat(at))
+            yield PastCall(call["tool"], MOMENT.validate_python(call["at"]))
 
 
 def _is_number(value: Any) -> bool:

@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field, field_validator
 
 from moot.modules.governance.application.coordinator_agent import Decision, GovernanceStatus
 from moot.modules.governance.application.decision_log import explain, make_record
+from moot.modules.governance.application.facts import check_context
 from moot.modules.governance.domain.decisions import (
     DecisionFilter,
     DecisionPage,
@@ -71,7 +72,7 @@ class DecisionBody(Strict):
         """Every word of it is compared with what is proposed."""
         if len(str(context.get("goal", ""))) > LONGEST_GOAL:
             raise refuse_field("string_too_long", "context.goal", None, max_length=LONGEST_GOAL)
-        return context
+        return check_context(context)
 
     def of(self, caller: str | None, workspace: str, reader: Locale) -> DecisionRequest:
         """Whoever has a key asks in the name of that key."""
