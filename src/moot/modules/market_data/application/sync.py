@@ -225,11 +225,6 @@ class SyncedSource:
         """Of what is kept, likewise."""
         return await self.lake.read_many(dataset, symbols, replace(wanted, end=self._reach(wanted.end)))
 
-    async def read_facts(
-        self, dataset: Dataset[Any], symbols: Collection[str], as_of: datetime
-    ) -> Mapping[str, Sequence[Any]]:
-        return await self.lake.read_facts(dataset, symbols, as_of)
-
     async def company(self, symbol: str) -> Company | None:
         """Looked up where a source can, and kept."""
         for source in () if self.offline() else self._lookups():

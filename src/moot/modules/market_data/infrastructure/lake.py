@@ -19,12 +19,13 @@ import polars as pl
 from polars.exceptions import PanicException, PolarsError
 from pydantic import BaseModel, TypeAdapter
 
+from moot.modules.market_data.application.columns import facts_of, frame_of, schema_of
 from moot.modules.market_data.domain.facts import BARS, COMPANIES, DATASETS, Dataset
 from moot.modules.market_data.domain.provider import A_DAY, Batch, Coverage, Range, home_of
 from moot.modules.market_data.domain.series import CountGap, Point, date_spell, find_scales
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.domain.trading_rules import TradingCalendar, trading_calendar
-from moot.modules.market_data.infrastructure.lake_rows import HeldRows, facts_of, frame_of, schema_of
+from moot.modules.market_data.infrastructure.lake_rows import HeldRows
 from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.domain.facts import Company, SpecialTreatment
 from moot.shared.domain.messages import Message
@@ -218,14 +219,15 @@ def files_of(folder: Path, dataset: Dataset[BaseModel]) -> list[Path]:
 
 
 def frame_in(path: Path, dataset: Dataset[BaseModel]) -> pl.DataFrame:
-    """A column that the model got after the file was written is empty there; one that it lost is left out."""
     coverage_of(path)
-    schema = schema_of(dataset.model)
     with guard_reading(path):
-        rows = pl.scan_parquet(
-            path, schema=schema, missing_columns="insert", extra_columns="ignore", glob=False
-        )
-        return rows.collect()
+        return scan([path], dataset).collect()
+
+
+def scan(files: list[Path], dataset: Dataset[BaseModel]) -> pl.LazyFrame:
+    """A column that the model got after a file was written is empty there; one that it lost is left out."""
+    schema = schema_of(dataset.model)
+    return pl.scan_parquet(files, schema=schema, missing_columns="insert", extra_columns="ignore", glob=False)
 
 
 def coverage_of(path: Path) -> Coverage:
