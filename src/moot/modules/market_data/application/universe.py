@@ -25,7 +25,7 @@ from moot.modules.market_data.application.market_data import (
 from moot.modules.market_data.application.peers import find_places, measure_each, see_from
 from moot.modules.market_data.application.sync import SyncedSource, last_day
 from moot.modules.market_data.domain.facts import BARS, BY_MODEL, VALUATIONS, Dataset
-from moot.modules.market_data.domain.provider import A_DAY, MarketDataProvider, Sight
+from moot.modules.market_data.domain.provider import A_DAY, Sight
 from moot.shared.domain.errors import AppError, InvalidInput, Unavailable
 from moot.shared.domain.facts import Company, DailyBar
 from moot.shared.domain.peers import CrossSection, Peer
@@ -56,7 +56,7 @@ class BarsOfMany:
 
 class Universe:
     def __init__(self, data: MarketData) -> None:
-        self._data, self._kept = data, _KeptData(data)
+        self._data, self._kept = data, _narrow_to_kept(data)
 
     async def list_companies(
         self, symbols: Sequence[Symbol], *, as_of: datetime
@@ -209,16 +209,10 @@ class Universe:
         return Rows(pl.DataFrame(rows, schema, orient="row"), one_by_one=True)
 
 
-class _KeptData(MarketData):
+def _narrow_to_kept(data: MarketData) -> MarketData:
     """What is kept, as it is: nobody outside is asked for more."""
-
-    def __init__(self, data: MarketData) -> None:
-        super().__init__(data.directory.sources, data.calendar_of)
-        self.directory = data.directory
-
-    def source_of(self, symbol: Symbol) -> MarketDataProvider:
-        source = super().source_of(symbol)
-        return source.lake if isinstance(source, SyncedSource) else source
+    kept = {m: s.lake if isinstance(s, SyncedSource) else s for m, s in data.directory.sources.items()}
+    return MarketData(kept, data.calendar_of)
 
 
 def _by_market(symbols: Iterable[Symbol]) -> dict[Market, list[Symbol]]:
