@@ -7,7 +7,6 @@ coverage change in the same moment.
 import asyncio
 import fcntl
 import os
-import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
@@ -19,7 +18,7 @@ import polars as pl
 from polars.exceptions import PanicException, PolarsError
 from pydantic import BaseModel, TypeAdapter
 
-from moot.modules.market_data.application.columns import facts_of, frame_of, schema_of
+from moot.modules.market_data.application.columns import frame_of, schema_of
 from moot.modules.market_data.domain.facts import BARS, COMPANIES, DATASETS, Dataset
 from moot.modules.market_data.domain.provider import A_DAY, Batch, Coverage, Range, home_of
 from moot.modules.market_data.domain.series import CountGap, Point, date_spell, find_scales
@@ -51,47 +50,30 @@ class Lake:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._held: dict[Path, tuple[FileState, HeldRows]] = {}
-        self._lists: dict[Path, tuple[FileState | None, Batch[Any]]] = {}
-        self._reading = threading.Lock()
 
     async def read(
         self, dataset: Dataset[M], subject: str, start: date = date.min, end: date = date.max
     ) -> Batch[M]:
-        """Every version of every report. The list of a market's companies is shared by all who read it."""
+        """Every version of every report."""
         path = self._path(dataset, subject)
         state = _find_state(path)
-        if dataset.whole and not dataset.by_symbol:
-            known = self._lists.get(path)
-            same = known is not None and known[0] == state
-            return known[1] if known and same else await asyncio.to_thread(self._read_list, dataset, path)
         if state is None:
             return Batch()
-        held, covered = await self._hold(dataset, path, state), _read_coverage(path, state).ranges
+        held, covered = self._hold(dataset, path, state), _read_coverage(path, state).ranges
         with guard_reading(path):
-            few = held.count_unmade(start, end) <= FEW
+            few = held.loaded and held.count_unmade(start, end) <= FEW
             found = held.read(start, end) if few else await asyncio.to_thread(held.read, start, end)
         return Batch(found, covered=[(first, min(last, end)) for first, last in covered if first <= end])
 
-    async def _hold(self, dataset: Dataset[M], path: Path, state: FileState) -> HeldRows:
-        """The file as it is now, in memory; those read longest ago make room."""
+    def _hold(self, dataset: Dataset[M], path: Path, state: FileState) -> HeldRows:
+        """The file as it is now, shared by all who read it; those read longest ago make room."""
         known, held = self._held.pop(path, (None, None))
         if held is None or known != state:
-            rows = await asyncio.to_thread(frame_in, path, dataset)
-            held = HeldRows(dataset, rows, home_of(path.stem))
+            held = HeldRows(dataset, lambda: frame_in(path, dataset), home_of(path.stem))
         self._held[path] = state, held
         for oldest in list(self._held)[:-FILES_HELD]:
-            self._held.pop(oldest, None)
+            self._held.pop(oldest)
         return held
-
-    def _read_list(self, dataset: Dataset[M], path: Path) -> Batch[M]:
-        """Read and checked once, and again when the file has been replaced."""
-        with self._reading:
-            state, known = _find_state(path), self._lists.get(path)
-            if known is None or known[0] != state:
-                frame = frame_in(path, dataset) if state else pl.DataFrame()
-                with guard_reading(path):
-                    known = self._lists[path] = state, Batch(facts_of(dataset.model, frame))
-            return known[1]
 
     def store(
         self,

@@ -2,6 +2,7 @@
 
 import threading
 from bisect import bisect_left, bisect_right
+from collections.abc import Callable
 from datetime import date
 from typing import Any
 
@@ -13,15 +14,15 @@ from moot.shared.domain.symbol import TIME_ZONES, Market
 
 
 class HeldRows:
-    """The rows of a file in the order of their days, as the lake sorts them. Each becomes a fact once, when days
-    around it are asked for."""
+    """The rows of a file in the order of their days, as the lake sorts them, loaded when they are first read. Each
+    becomes a fact once, when days around it are asked for."""
 
-    def __init__(self, dataset: Dataset[Any], rows: pl.DataFrame, market: Market) -> None:
-        self._model, self._rows = dataset.model, rows
-        self._days = [] if dataset.whole else _days_in(rows[dataset.day], market)
-        self._whole, self._first = dataset.whole, 0
-        self._facts: list[Any] = []
+    def __init__(self, dataset: Dataset[Any], load: Callable[[], pl.DataFrame], market: Market) -> None:
+        self._dataset, self._load, self._market = dataset, load, market
+        self._rows, self._days = pl.DataFrame(), list[date]()
+        self._facts, self._first = list[Any](), 0
         self._making = threading.Lock()
+        self.loaded = False
 
     def count_unmade(self, start: date, end: date) -> int:
         """How many rows have to become facts for what is asked."""
@@ -31,26 +32,31 @@ class HeldRows:
 
     def read(self, start: date, end: date) -> list[Any]:
         """What `Dataset.covers` says, for all rows."""
-        first, last = self._find(start, end)
-        if first >= last:
-            return []
         with self._making:
+            if not self.loaded:
+                self._lay_out(self._load())
+            first, last = self._find(start, end)
+            if first >= last:
+                return []
             begin = self._first if self._facts else first
             done = begin + len(self._facts)
             before, after = self._rows[min(first, begin) : begin], self._rows[done : max(last, done)]
             if before.height or after.height:
-                made = (*facts_of(self._model, before), *self._facts, *facts_of(self._model, after))
-                self._facts, self._first = list(made), min(first, begin)
+                model = self._dataset.model
+                self._facts = [*facts_of(model, before), *self._facts, *facts_of(model, after)]
+                self._first = min(first, begin)
             return self._facts[first - self._first : last - self._first]
 
     def _find(self, start: date, end: date) -> tuple[int, int]:
-        if self._whole:
+        if self._dataset.whole:
             return 0, self._rows.height
         return bisect_left(self._days, start), bisect_right(self._days, end)
 
-
-def _days_in(days: pl.Series, market: Market) -> list[date]:
-    """The exchange's."""
-    if days.dtype != pl.Date:
-        days = days.dt.convert_time_zone(TIME_ZONES[market].key).dt.date()
-    return days.to_list()
+    def _lay_out(self, rows: pl.DataFrame) -> None:
+        """Days are the exchange's."""
+        if not self._dataset.whole:
+            days = rows[self._dataset.day]
+            if days.dtype != pl.Date:
+                days = days.dt.convert_time_zone(TIME_ZONES[self._market].key).dt.date()
+            self._days = days.to_list()
+        self._rows, self.loaded = rows, True
