@@ -14,8 +14,8 @@ from moot.modules.market_data.application.peers import stand_among
 from moot.modules.market_data.domain import facts, series, trading_rules
 from moot.modules.market_data.domain.provider import (
     Batch,
-    BringsIndustries,
     CompanyLookup,
+    IndustryIndexes,
     MarketDataProvider,
 )
 from moot.modules.market_data.domain.spelling import strip_marks, transcribe
@@ -151,7 +151,7 @@ class MarketData:
         with suppress(Unavailable):  # what cannot be had of an industry leaves the market
             company = await self.directory.listed(symbol)
             industry = company.industry if company else ""
-            if isinstance(source, BringsIndustries) and await source.bring_industry(industry, start, end):
+            if isinstance(source, IndustryIndexes) and await source.industry_bars(industry, start, end):
                 bars = await source.read(facts.INDEX_BARS, symbol.market.value, start, end)
         return Batch(bar for bar in bars if bar.industry in (None, industry))
 
