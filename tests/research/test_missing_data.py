@@ -9,9 +9,9 @@ from pydantic import BaseModel
 
 from moot.modules.market_data.application.fresh_data import StaleData
 from moot.modules.market_data.application.market_data import MarketData
-from moot.modules.market_data.container import trading_calendar
 from moot.modules.market_data.domain.facts import NEWS, Dataset
 from moot.modules.market_data.domain.provider import Batch, NotOffered
+from moot.modules.market_data.domain.trading_rules import trading_calendar
 from moot.modules.research.application.catalyst_detective import CatalystDetectiveService
 from moot.modules.research.application.catalyst_detective.context import SEARCHES
 from moot.modules.research.application.expert_service import Passage, Sources

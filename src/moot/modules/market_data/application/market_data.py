@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any, TypeVar
 
@@ -35,9 +34,27 @@ from moot.shared.domain.peers import CrossSection
 from moot.shared.domain.symbol import Market, Symbol
 
 F = TypeVar("F", bound=Fact)
-
-
 CalendarOf = Callable[[Market], trading_rules.TradingCalendar]
+
+
+LOOK_BACK = timedelta(days=15)
+
+
+class TradingState(BaseModel, frozen=True):
+    """As of the last session known then. None: there is none. Percentages are of the day's reference price.
+
+    `t_plus`: sessions before shares bought may be sold again.
+    """
+
+    st: bool
+    suspended: bool
+    days_listed: int
+    limit_percent: float | None
+    change_percent: float
+    at_limit_up: bool
+    at_limit_down: bool
+    t_plus: int
+    lot_size: int | None
 
 
 class MarketData:
@@ -111,6 +128,28 @@ class MarketData:
             if item.symbol == symbol.text
             or (item.symbol is None and item.industry in (None, company.industry))
         ]
+
+    async def trading_state(self, symbol: Symbol, *, as_of: datetime) -> TradingState | None:
+        """None when there has been no session lately. Raises `InvalidInput` for what cannot be researched."""
+        today = symbol.local_date(as_of)
+        company = await self.company(symbol, as_of=as_of)
+        bars = await self.daily_bars(symbol, today - LOOK_BACK, today, as_of=as_of, adjusted=False)
+        if not bars:
+            return None
+        bar, board = bars[-1], trading_rules.board_of(symbol)
+        bar = bar.model_copy(update={"is_st": bar.is_st or series.was_st(company, today)})
+        band = trading_rules.price_limit(bar, company.list_date, self.calendar_of(symbol.market))
+        return TradingState(
+            st=bar.is_st,
+            suspended=bar.suspended,
+            days_listed=(today - company.list_date).days,
+            limit_percent=float(band.up) if band else None,
+            change_percent=round((bar.close / bar.pre_close - 1) * 100, 4),
+            at_limit_up=trading_rules.is_limit_up(bar, band),
+            at_limit_down=trading_rules.is_limit_down(bar, band),
+            t_plus=trading_rules.SETTLEMENT[symbol.market],
+            lot_size=trading_rules.LOTS[board] if board else None,
+        )
 
     async def peers(self, symbol: Symbol, *, as_of: datetime) -> CrossSection:
         """The company among those of its industry that were listed at `as_of`, by what was known then. What several
@@ -252,53 +291,3 @@ def _adjust(bars: Sequence[DailyBar]) -> list[DailyBar]:
 def _scale(bar: DailyBar, by: float) -> DailyBar:
     prices = {name: getattr(bar, name) * by for name in ("open", "high", "low", "close", "pre_close")}
     return bar.model_copy(update=prices)
-
-
-LOOK_BACK = timedelta(days=15)
-
-
-class TradingState(BaseModel, frozen=True):
-    """As of the last session known then. None: there is none. Percentages are of the day's reference price.
-
-    `t_plus`: sessions before shares bought may be sold again.
-    """
-
-    st: bool
-    suspended: bool
-    days_listed: int
-    limit_percent: float | None
-    change_percent: float
-    at_limit_up: bool
-    at_limit_down: bool
-    t_plus: int
-    lot_size: int | None
-
-
-@dataclass(frozen=True)
-class TradingStates:
-    market_data: MarketData
-    calendar_of: CalendarOf
-
-    async def of(self, symbol: Symbol, *, as_of: datetime) -> TradingState | None:
-        """None when there has been no session lately. Raises `InvalidInput` for what cannot be researched."""
-        today = symbol.local_date(as_of)
-        company = await self.market_data.company(symbol, as_of=as_of)
-        bars = await self.market_data.daily_bars(
-            symbol, today - LOOK_BACK, today, as_of=as_of, adjusted=False
-        )
-        if not bars:
-            return None
-        bar, board = bars[-1], trading_rules.board_of(symbol)
-        bar = bar.model_copy(update={"is_st": bar.is_st or series.was_st(company, today)})
-        band = trading_rules.price_limit(bar, company.list_date, self.calendar_of(symbol.market))
-        return TradingState(
-            st=bar.is_st,
-            suspended=bar.suspended,
-            days_listed=(today - company.list_date).days,
-            limit_percent=float(band.up) if band else None,
-            change_percent=round((bar.close / bar.pre_close - 1) * 100, 4),
-            at_limit_up=trading_rules.is_limit_up(bar, band),
-            at_limit_down=trading_rules.is_limit_down(bar, band),
-            t_plus=trading_rules.SETTLEMENT[symbol.market],
-            lot_size=trading_rules.LOTS[board] if board else None,
-        )
