@@ -31,7 +31,7 @@ def at(day: date) -> datetime:
 
 
 def fresh(provider: FakeMarketDataProvider) -> FreshData:
-    return FreshData(MarketData({Market.CN: provider}, trading_calendar))
+    return FreshData(MarketData({Market.CN: provider}))
 
 
 def priced_until(day: date) -> FakeMarketDataProvider:

@@ -102,7 +102,7 @@ SOURCES: dict[str, Any] = {"tushare": by_tushare, "akshare": by_akshare}
 def door(source: MarketDataProvider, folder: Path, now: datetime = NOW) -> MarketData:
     lake = Lake(folder)
     sync = SyncService(lake, {Market.CN: {source.name: source}}, FixedClock(now))
-    return MarketData({Market.CN: SyncedSource(lake, sync, Market.CN)}, trading_calendar)
+    return MarketData({Market.CN: SyncedSource(lake, sync, Market.CN)})
 
 
 @pytest.mark.parametrize("name", SOURCES)
@@ -163,7 +163,7 @@ async def decide(data: MarketData) -> dict[str, Any]:
 
 def keep(lake: Lake, bars: list[DailyBar], covered: Range) -> MarketData:
     lake.store(BARS, CODE, bars, covered=covered, at=NOW)
-    return MarketData({Market.CN: lake}, trading_calendar)
+    return MarketData({Market.CN: lake})
 
 
 async def test_a_suspension_that_began_before_the_range_is_known_in_it(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ class FreshData(MarketData):
     """
 
     def __init__(self, data: MarketData) -> None:
-        super().__init__(data.directory.sources, data.calendar_of)
+        super().__init__(data.directory.sources)
         self.directory, self._finding = data.directory, data._finding
         self.newest: DataUntil = {}
         self.dropped: list[Message] = []

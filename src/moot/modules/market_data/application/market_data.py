@@ -1,7 +1,7 @@
 """Point-in-time reads: the only door to market data. `as_of` has no default, and nothing later is seen."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime, timedelta
 from typing import Any, TypeVar
@@ -34,9 +34,6 @@ from moot.shared.domain.peers import CrossSection
 from moot.shared.domain.symbol import Market, Symbol
 
 F = TypeVar("F", bound=Fact)
-CalendarOf = Callable[[Market], trading_rules.TradingCalendar]
-
-
 LOOK_BACK = timedelta(days=15)
 
 
@@ -58,12 +55,10 @@ class TradingState(BaseModel, frozen=True):
 
 
 class MarketData:
-    def __init__(
-        self,
-        providers: Mapping[Market, MarketDataProvider],
-        calendar_of: CalendarOf = trading_rules.trading_calendar,
-    ) -> None:
-        self.directory, self.calendar_of = Directory(providers), calendar_of
+    calendar_of = staticmethod(trading_rules.trading_calendar)
+
+    def __init__(self, providers: Mapping[Market, MarketDataProvider]) -> None:
+        self.directory = Directory(providers)
         self._finding: dict[tuple[str, datetime], asyncio.Future[CrossSection]] = {}
 
     async def symbol(self, text: str) -> Symbol:

@@ -212,7 +212,7 @@ class Universe:
 def _narrow_to_kept(data: MarketData) -> MarketData:
     """What is kept, as it is: nobody outside is asked for more."""
     kept = {m: s.lake if isinstance(s, SyncedSource) else s for m, s in data.directory.sources.items()}
-    return MarketData(kept, data.calendar_of)
+    return MarketData(kept)
 
 
 def _by_market(symbols: Iterable[Symbol]) -> dict[Market, list[Symbol]]:
