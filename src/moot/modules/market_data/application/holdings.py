@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from moot.modules.market_data.domain.facts import DATASETS, Age
+from moot.modules.market_data.domain.facts import DATASETS, Age, local_day
 from moot.modules.market_data.domain.provider import Coverage, home_of
 from moot.modules.market_data.domain.trading_rules import trading_calendar
-from moot.shared.domain.symbol import TIME_ZONES
 
 
 @dataclass(frozen=True)
@@ -27,5 +26,5 @@ def hold(kept: Coverage, now: datetime) -> Holding:
     if limit is None or day is None:
         return Holding(kept, limit)
     market = home_of(subject)
-    today = now.astimezone(TIME_ZONES[market]).date()
+    today = local_day(now, market)
     return Holding(kept, limit, limit.measure(day, today, trading_calendar(market)))

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel
 
 from moot.modules.market_data.application.many import Keeps, Rows, Wanted
-from moot.modules.market_data.domain.facts import BARS, COMPANIES, DATASETS, INDEX_BARS, Dataset
+from moot.modules.market_data.domain.facts import BARS, COMPANIES, DATASETS, INDEX_BARS, Dataset, local_day
 from moot.modules.market_data.domain.provider import (
     A_DAY,
     Batch,
@@ -279,7 +279,7 @@ def _known_until(dataset: Dataset[Any], market: Market, batch: Batch[Any], now: 
     """A bar that is not there on the evening of its day may be late: the day is asked for again before it is one
     on which the share was suspended."""
     until = _complete_until(dataset, market, now)
-    tonight = dataset is BARS and until.weekday() < 5 and until == now.astimezone(TIME_ZONES[market]).date()
+    tonight = dataset is BARS and until.weekday() < 5 and until == local_day(now, market)
     return until - A_DAY if tonight and until not in {b.trade_date for b in batch} else until
 
 

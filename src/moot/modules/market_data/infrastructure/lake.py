@@ -19,7 +19,7 @@ from polars.exceptions import PanicException, PolarsError
 from pydantic import BaseModel, TypeAdapter
 
 from moot.modules.market_data.application.columns import frame_of, schema_of
-from moot.modules.market_data.domain.facts import BARS, COMPANIES, DATASETS, Dataset
+from moot.modules.market_data.domain.facts import BARS, COMPANIES, DATASETS, Dataset, local_day
 from moot.modules.market_data.domain.provider import A_DAY, Batch, Coverage, Range, home_of
 from moot.modules.market_data.domain.series import CountGap, Point, date_spell, find_scales
 from moot.modules.market_data.domain.texts import SAY
@@ -28,7 +28,7 @@ from moot.modules.market_data.infrastructure.lake_rows import HeldRows
 from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.domain.facts import Company, SpecialTreatment
 from moot.shared.domain.messages import Message
-from moot.shared.domain.symbol import TIME_ZONES, Market, Symbol
+from moot.shared.domain.symbol import Symbol
 
 SUFFIX = ".parquet"
 NOTE = "moot.coverage"
@@ -90,7 +90,7 @@ class Lake:
         News without a symbol stays with the one it came with. Bars are brought to one base of factors, or refused.
         One writer at a time per file, over all processes; the lock file stays: removing it would let two in.
         """
-        path, frame = self._path(dataset, subject), frame_of(dataset.model, facts)
+        path, market, frame = self._path(dataset, subject), home_of(subject), frame_of(dataset.model, facts)
         if dataset.by_symbol and (others := set(frame["symbol"]) - {path.stem, None}):
             raise InvalidInput(SAY("lake.other_symbol", subject=subject, symbol=others.pop()), field="symbol")
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -100,12 +100,13 @@ class Lake:
             if path.exists():
                 kept, ranges = frame_in(path, dataset), [*ranges, *coverage_of(path).ranges]
             if dataset is BARS:
-                calendar = trading_calendar(home_of(subject))
+                calendar = trading_calendar(market)
                 frame = _join_bars(path.stem, kept, frame, partial(_count_gap, calendar, ranges))
             elif dataset is COMPANIES:
-                frame = _date_spells(kept, facts, at.astimezone(TIME_ZONES[home_of(subject)]).date())
+                frame = _date_spells(kept, facts, local_day(at, market))
             frame = _settle(pl.concat([kept, frame]), dataset)
             frame = frame.sort(dataset.day, *dataset.key)
+            last = frame[dataset.day].max()
             coverage = Coverage(
                 dataset=dataset.name,
                 subject=path.stem,
@@ -113,7 +114,7 @@ class Lake:
                 rows=frame.height,
                 sources=tuple(frame["source"].unique().sort()),
                 stored_at=at,
-                newest=_find_newest(frame[dataset.day], home_of(subject)),
+                newest=local_day(last, market) if isinstance(last, date) else None,
             )
             replace(path, frame, coverage)
 
@@ -176,13 +177,6 @@ def _count_gap(calendar: TradingCalendar, ranges: Sequence[Range], before: date,
     """The sessions between two days of which nothing is known; one without a bar that is known was a suspension."""
     between = calendar.within(before + A_DAY, day - A_DAY)
     return sum(not any(first <= session <= last for first, last in ranges) for session in between)
-
-
-def _find_newest(days: pl.Series, market: Market) -> date | None:
-    last = days.max()
-    if isinstance(last, datetime):
-        return last.astimezone(TIME_ZONES[market]).date()
-    return last if isinstance(last, date) else None
 
 
 def join_ranges(ranges: Iterable[Range]) -> tuple[Range, ...]:
