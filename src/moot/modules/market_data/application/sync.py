@@ -211,9 +211,9 @@ class SyncedSource:
         bars = await self.lake.read(INDEX_BARS, place, start, self._reach(end))
         days = {of: {bar.trade_date for bar in bars if bar.industry == of} for of in (None, industry)}
         lacking = days[None] - days[industry]
-        found = (
-            await asked.industry_bars(industry, min(lacking), max(lacking)) if lacking else Batch[IndexBar]()
-        )
+        if not lacking:
+            return Batch()
+        found = await asked.industry_bars(industry, min(lacking), max(lacking))
         if found:
             keep = partial(self.sync.store.store, INDEX_BARS, place, found, covered=None, at=kept.stored_at)
             await asyncio.to_thread(keep)
