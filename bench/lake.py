@@ -12,12 +12,12 @@ from typing import Any
 import polars as pl
 
 from bench.line import Line
+from moot.modules.market_data.application.columns import frame_of
 from moot.modules.market_data.application.market_data import MarketData
 from moot.modules.market_data.domain.facts import BARS, COMPANIES, REPORTS, VALUATIONS, Dataset
 from moot.modules.market_data.domain.provider import Coverage
 from moot.modules.market_data.infrastructure.cross_section import MeasuringLake
 from moot.modules.market_data.infrastructure.lake import Lake, replace
-from moot.modules.market_data.infrastructure.lake_rows import frame_of
 from moot.shared.domain.facts import Company, DailyBar, DailyValuation, FinancialReport
 from moot.shared.domain.symbol import Market, Symbol
 

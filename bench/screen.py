@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from bench.line import Line
 from moot.modules.debate.application.leaning import Leaning
+from moot.modules.market_data.application.columns import schema_of
 from moot.modules.market_data.application.many import Wanted
 from moot.modules.market_data.application.universe import OF_BARS
 from moot.modules.market_data.domain.facts import BARS
 from moot.modules.market_data.infrastructure.cross_section import MeasuringLake
-from moot.modules.market_data.infrastructure.lake_rows import schema_of
 from moot.modules.research.application.marking import Asked, find_leans
 from moot.modules.research.application.technical_analyst import SERVICE
 from moot.modules.research.application.technical_analyst.screening import SERIES, chart_many

@@ -206,7 +206,6 @@ class Moot(Desk):
 
         return Neighbours(
             market_data=market.market_data(),
-            trading=market.trading_states(),
             governance=self.governance.agent,
             research=research,
             debate=lambda _: DebateContainer(*voice()),

@@ -314,12 +314,12 @@ class Exchange:
     """A share under special treatment on the STAR board; it counts how often it is asked."""
 
     def __init__(self) -> None:
-        self.asked, self.market_data = 0, self
+        self.asked = 0
 
     async def news(self, symbol: Symbol, days: int, *, as_of: datetime) -> list[NewsItem]:
         return []
 
-    async def of(self, symbol: Symbol, *, as_of: datetime) -> TradingState:
+    async def trading_state(self, symbol: Symbol, *, as_of: datetime) -> TradingState:
         self.asked += 1
         return TradingState(
             st=True,

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from moot.modules.market_data.container import trading_calendar
 from moot.modules.market_data.domain.facts import DATASETS, MARGIN
+from moot.modules.market_data.domain.trading_rules import trading_calendar
 from moot.modules.market_data.infrastructure.lake import Lake
 from moot.modules.market_data.infrastructure.providers import akshare
 from moot.modules.market_data.infrastructure.providers.outside import Pace

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from moot.modules.market_data.container import trading_calendar
 from moot.modules.market_data.domain.facts import BARS, INDEX_BARS, REPORTS, STATEMENTS, VALUATIONS, Dataset
+from moot.modules.market_data.domain.trading_rules import trading_calendar
 from moot.modules.market_data.infrastructure.lake import Lake
 from moot.shared.domain.symbol import Market
 from tests.entry.inside import Run, inside

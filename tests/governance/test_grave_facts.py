@@ -9,8 +9,7 @@ from moot.modules.coordinator.infrastructure.adapters.governance_adapter import 
 from moot.modules.governance.application.coordinator_agent import CoordinatorAgent
 from moot.modules.governance.application.execution_monitor import current_workflow_id
 from moot.modules.governance.container import GovernanceContainer
-from moot.modules.market_data.application.market_data import MarketData, TradingStates
-from moot.modules.market_data.container import trading_calendar
+from moot.modules.market_data.application.market_data import MarketData
 from moot.shared.domain.claims import Claim
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.facts import NewsItem
@@ -50,7 +49,7 @@ class Review:
         source = FakeMarketDataProvider([a_company()], [a_bar(TODAY, **bar)], items=list(items))
         data, clock = MarketData({Market.DEMO: source}), FixedClock(NOW)
         self._agent: CoordinatorAgent = GovernanceContainer(trail=None, clock=clock).agent
-        self._policy = GovernanceAdapter(self._agent, clock, TradingStates(data, trading_calendar))
+        self._policy = GovernanceAdapter(self._agent, clock, data)
         self._claims = [claim.model_dump(mode="json") for claim in claims]
 
     async def of(self, ruled: dict[str, Any] = BUY, locale: Any = "en-US") -> dict[str, Any]:

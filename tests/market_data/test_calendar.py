@@ -4,8 +4,7 @@ from datetime import date
 
 import pytest
 
-from moot.modules.market_data.container import trading_calendar
-from moot.modules.market_data.domain.trading_rules import TradingCalendar
+from moot.modules.market_data.domain.trading_rules import TradingCalendar, trading_calendar
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.messages import LOCALES
 from moot.shared.domain.symbol import Market

@@ -6,9 +6,8 @@ import pytest
 
 from moot.modules.market_data.application.fresh_data import FreshData, StaleData
 from moot.modules.market_data.application.market_data import MarketData
-from moot.modules.market_data.container import trading_calendar
 from moot.modules.market_data.domain.facts import DATASETS, STATEMENTS
-from moot.modules.market_data.domain.trading_rules import TradingCalendar
+from moot.modules.market_data.domain.trading_rules import TradingCalendar, trading_calendar
 from moot.modules.market_data.infrastructure.lake import Lake
 from moot.shared.domain.errors import ErrorKind, nature_of
 from moot.shared.domain.facts import NameSince, SpecialTreatment, Statement
@@ -32,7 +31,7 @@ def at(day: date) -> datetime:
 
 
 def fresh(provider: FakeMarketDataProvider) -> FreshData:
-    return FreshData(MarketData({Market.CN: provider}, trading_calendar))
+    return FreshData(MarketData({Market.CN: provider}))
 
 
 def priced_until(day: date) -> FakeMarketDataProvider:

@@ -4,7 +4,7 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from moot.modules.market_data.application.holdings import hold
+from moot.modules.market_data.application.upkeep import hold
 from moot.modules.market_data.domain.facts import BARS, COMPANIES, MACRO, REPORTS, UNLOCKS, Dataset
 from moot.modules.market_data.domain.provider import Coverage
 

@@ -381,7 +381,9 @@ async def test_a_file_is_opened_once_for_all_its_parts_and_again_when_it_has_cha
 ) -> None:
     opened: list[Path] = []
     scan = pl.scan_parquet
-    monkeypatch.setattr(pl, "scan_parquet", lambda path, **how: [opened.append(path), scan(path, **how)][1])
+    monkeypatch.setattr(
+        pl, "scan_parquet", lambda paths, **how: [opened.extend(paths), scan(paths, **how)][1]
+    )
     other, path = Lake(tmp_path / "lake"), tmp_path / "lake" / "bars" / f"{SYMBOL}.parquet"
     other.store(BARS, SYMBOL, [a_bar(MONDAY)], covered=(MONDAY, MONDAY), at=AT)
     before = path.read_bytes()

@@ -14,9 +14,8 @@ from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 import pytest
 from pydantic import BaseModel
 
-from moot.modules.market_data.application.market_data import MarketData, TradingStates
+from moot.modules.market_data.application.market_data import MarketData
 from moot.modules.market_data.application.sql import DatabaseTool
-from moot.modules.market_data.container import trading_calendar
 from moot.modules.market_data.domain.facts import (
     BARS,
     COMPANIES,
@@ -29,6 +28,7 @@ from moot.modules.market_data.domain.facts import (
     Dataset,
 )
 from moot.modules.market_data.domain.provider import Batch
+from moot.modules.market_data.domain.trading_rules import trading_calendar
 from moot.modules.market_data.infrastructure.cross_section import MeasuringLake
 from moot.modules.market_data.infrastructure.lake_sql import Children, LakeDatabase
 from moot.modules.research.container import ResearchContainer
@@ -191,7 +191,6 @@ class Reader:
     def __init__(self, folder: Path, children: Children) -> None:
         self.lake = MeasuringLake(folder)
         self.data = MarketData({Market.CN: self.lake})
-        self.states = TradingStates(self.data, trading_calendar)
         self.sql = DatabaseTool(LakeDatabase(folder, children), self.lake, Nobody(), most_rows=100_000)
 
     def keep(self, facts: dict[tuple[Dataset[Any], str], list[Fact]], companies: Sequence[Company]) -> None:
@@ -233,7 +232,7 @@ class Reader:
             "macro figures": await data.macro(OURS, 400, as_of=as_of),
             "told": await data.news(OURS, 400, as_of=as_of),
             "peers": await data.peers(OURS, as_of=as_of),
-            "state": await self.states.of(OURS, as_of=as_of),
+            "state": await data.trading_state(OURS, as_of=as_of),
         }
         for expert in ExpertType:
             found[expert.value] = await self._ask(expert, as_of)

@@ -244,7 +244,7 @@ async def test_a_share_suspended_over_new_year_is_no_gap_between_files_of_severa
         await desk.bring_in(
             write(tmp_path / f"{name}.csv", *lines, *((other, d, 3, 3) for d in all_days)), None
         )
-    bars = await MarketData({Market.CN: Lake(tmp_path / "lake")}, trading_calendar).daily_bars(
+    bars = await MarketData({Market.CN: Lake(tmp_path / "lake")}).daily_bars(
         Symbol.parse(CODE), days[0], days[-1], as_of=LATER
     )
     assert [bar.trade_date for bar in bars] == days

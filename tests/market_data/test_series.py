@@ -11,7 +11,7 @@ import pytest
 
 from moot.modules.coordinator.infrastructure.adapters.governance_adapter import GovernanceAdapter
 from moot.modules.governance.container import GovernanceContainer
-from moot.modules.market_data.application.market_data import MarketData, TradingStates
+from moot.modules.market_data.application.market_data import MarketData
 from moot.modules.market_data.application.sync import SyncedSource, SyncService
 from moot.modules.market_data.domain.facts import BARS, COMPANIES
 from moot.modules.market_data.domain.provider import MarketDataProvider, Range
@@ -102,7 +102,7 @@ SOURCES: dict[str, Any] = {"tushare": by_tushare, "akshare": by_akshare}
 def door(source: MarketDataProvider, folder: Path, now: datetime = NOW) -> MarketData:
     lake = Lake(folder)
     sync = SyncService(lake, {Market.CN: {source.name: source}}, FixedClock(now))
-    return MarketData({Market.CN: SyncedSource(lake, sync, Market.CN)}, trading_calendar)
+    return MarketData({Market.CN: SyncedSource(lake, sync, Market.CN)})
 
 
 @pytest.mark.parametrize("name", SOURCES)
@@ -126,24 +126,23 @@ async def test_a_session_without_a_bar_is_a_suspended_one(tmp_path: Path, name: 
 async def test_the_rule_about_suspended_shares_fires(tmp_path: Path, name: str) -> None:
     async with SOURCES[name](traded(DAYS[:STOP]), "贵州茅台") as source:
         data = door(source, tmp_path)
-        states = TradingStates(data, trading_calendar)
-        state = await states.of(SHARE, as_of=NOW)
-        before = await states.of(SHARE, as_of=datetime.combine(DAYS[STOP - 1], NOW.timetz()))
+        state = await data.trading_state(SHARE, as_of=NOW)
+        before = await data.trading_state(SHARE, as_of=datetime.combine(DAYS[STOP - 1], NOW.timetz()))
         assert state and before and (state.suspended, before.suspended) == (True, False)
         with pytest.raises(DecisionRejected) as rejected:
-            await decide(states)
+            await decide(data)
     assert "ashare.suspended" in [each["rule_id"] for each in rejected.value.details["violations"]]
 
 
 @pytest.mark.parametrize("name", SOURCES)
 async def test_the_rule_about_st_fires_on_the_name_alone(tmp_path: Path, name: str) -> None:
     async with SOURCES[name](traded(DAYS), "*ST茅台") as source:
-        states = TradingStates(door(source, tmp_path), trading_calendar)
-        state = await states.of(SHARE, as_of=NOW)
+        data = door(source, tmp_path)
+        state = await data.trading_state(SHARE, as_of=NOW)
         assert state and (state.st, state.limit_percent) == (True, 5.0)
         with pytest.raises(DecisionRejected) as rejected:
-            await decide(states)
-        earlier = await states.of(SHARE, as_of=NOW - timedelta(days=7))
+            await decide(data)
+        earlier = await data.trading_state(SHARE, as_of=NOW - timedelta(days=7))
     assert "risk.no_st_purchase" in [each["rule_id"] for each in rejected.value.details["violations"]]
     assert earlier and not earlier.st  # nobody knows since when: not before it was told
 
@@ -151,22 +150,20 @@ async def test_the_rule_about_st_fires_on_the_name_alone(tmp_path: Path, name: s
 async def test_a_mark_told_after_the_last_session_counts_for_the_question(tmp_path: Path) -> None:
     morning = NOW + timedelta(hours=14)
     async with by_akshare(traded(DAYS), "*ST茅台") as source:
-        state = await TradingStates(door(source, tmp_path, morning), trading_calendar).of(
-            SHARE, as_of=morning
-        )
+        state = await door(source, tmp_path, morning).trading_state(SHARE, as_of=morning)
     assert state and (state.st, state.limit_percent) == (True, 5.0)
 
 
-async def decide(states: TradingStates) -> dict[str, Any]:
+async def decide(data: MarketData) -> dict[str, Any]:
     clock = FixedClock(NOW)
-    policy = GovernanceAdapter(GovernanceContainer(trail=None, clock=clock).agent, clock, states)
+    policy = GovernanceAdapter(GovernanceContainer(trail=None, clock=clock).agent, clock, data)
     with ExecutionContext(as_of=NOW).active():
         return await policy.review("judge", VERDICT)
 
 
 def keep(lake: Lake, bars: list[DailyBar], covered: Range) -> MarketData:
     lake.store(BARS, CODE, bars, covered=covered, at=NOW)
-    return MarketData({Market.CN: lake}, trading_calendar)
+    return MarketData({Market.CN: lake})
 
 
 async def test_a_suspension_that_began_before_the_range_is_known_in_it(tmp_path: Path) -> None:

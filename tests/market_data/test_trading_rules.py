@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from moot.modules.market_data.container import trading_calendar
 from moot.modules.market_data.domain.trading_rules import (
     LOTS,
     SETTLEMENT,
@@ -19,6 +18,7 @@ from moot.modules.market_data.domain.trading_rules import (
     is_limit_down,
     is_limit_up,
     price_limit,
+    trading_calendar,
 )
 from moot.shared.domain.symbol import Market, Symbol
 from tests.fakes.market_data import a_bar

@@ -9,7 +9,6 @@ from pydantic import BaseModel
 
 from moot.modules.market_data.application.fresh_data import StaleData
 from moot.modules.market_data.application.market_data import MarketData
-from moot.modules.market_data.container import trading_calendar
 from moot.modules.market_data.domain.facts import NEWS, Dataset
 from moot.modules.market_data.domain.provider import Batch, NotOffered
 from moot.modules.research.application.catalyst_detective import CatalystDetectiveService
@@ -50,7 +49,7 @@ def a_source(kind: type[FakeMarketDataProvider] = FakeMarketDataProvider) -> Fak
 
 
 async def run(expert: str, source: FakeMarketDataProvider, as_of: datetime = AS_OF) -> dict[str, Any]:
-    service = ResearchContainer(MarketData({Market.DEMO: source}, trading_calendar)).service(expert)
+    service = ResearchContainer(MarketData({Market.DEMO: source})).service(expert)
     day = (as_of.date(),) if expert == "technical_analyst" else ()
     found = await service.run(SYMBOL, *day, as_of=as_of, locale="en-US")
     return found if isinstance(found, dict) else found.model_dump(mode="json")

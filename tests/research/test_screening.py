@@ -143,7 +143,7 @@ def lake_of(market: FakeMarketDataProvider, folder: Path) -> MeasuringLake:
 
 
 def research_on(source: Any, market: Market = Market.CN) -> ResearchContainer:
-    return ResearchContainer(MarketData({market: source}, trading_calendar))
+    return ResearchContainer(MarketData({market: source}))
 
 
 def ranked(screen: Screen) -> list[ScreenedShare]:

@@ -20,11 +20,10 @@ from moot.cli.outcome import at_desk, command, name_share, on_desk
 from moot.cli.printing import Field, count_up, field, in_words, minute, print_json, print_table, tell
 from moot.cli.texts import SAY, environment_locale, say
 from moot.modules.market_data.application.directory import Match
-from moot.modules.market_data.application.holdings import Holding
 from moot.modules.market_data.application.imports import Import, Imports
 from moot.modules.market_data.application.sql import TABLES, QueryResult
 from moot.modules.market_data.application.sync import SyncEvent
-from moot.modules.market_data.application.upkeep import Remark
+from moot.modules.market_data.application.upkeep import Holding, Remark
 from moot.shared.domain.errors import InvalidInput
 
 if TYPE_CHECKING:

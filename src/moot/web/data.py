@@ -7,8 +7,7 @@ from datetime import date
 
 from fastapi import APIRouter, Response
 
-from moot.modules.market_data.application.holdings import Holding
-from moot.modules.market_data.application.upkeep import Remark
+from moot.modules.market_data.application.upkeep import Holding, Remark
 from moot.shared.domain.errors import AppError, InvalidInput, NotFound
 from moot.shared.domain.messages import Message
 from moot.web.page import Form, Page, Reader

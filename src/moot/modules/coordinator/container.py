@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from moot.modules.governance.application.execution_monitor import WorkflowJournal
     from moot.modules.judge.container import JudgeContainer
     from moot.modules.llm_platform.container import LLMPlatformContainer
-    from moot.modules.market_data.application.market_data import MarketData, TradingStates
+    from moot.modules.market_data.application.market_data import MarketData
     from moot.modules.research.container import ResearchContainer
     from moot.shared.domain.clock import Clock
     from moot.shared.domain.messages import Locale
@@ -56,7 +56,6 @@ class Neighbours:
     """Who is needed to run a session. The factories make a container for one call."""
 
     market_data: MarketData
-    trading: TradingStates
     governance: CoordinatorAgent
     research: Callable[[SessionFactory], ResearchContainer]
     debate: Callable[[SessionFactory], DebateContainer]
@@ -118,7 +117,7 @@ class CoordinatorContainer:
     def _policy(self) -> GovernanceAdapter:
         from moot.modules.coordinator.infrastructure.adapters.governance_adapter import GovernanceAdapter
 
-        return GovernanceAdapter(self._neighbours.governance, self._clock, self._neighbours.trading)
+        return GovernanceAdapter(self._neighbours.governance, self._clock, self._neighbours.market_data)
 
     @cached_property
     def _orchestrator(self) -> IResearchOrchestrationPort:
@@ -155,7 +154,7 @@ class CoordinatorContainer:
         return (
             adapters.ResearchGatewayAdapter(sessions, near.research),
             adapters.DebateGatewayAdapter(sessions, near.debate),
-            adapters.JudgeGatewayAdapter(sessions, near.judge).on_exchange(near.trading),
+            adapters.JudgeGatewayAdapter(sessions, near.judge).on_exchange(near.market_data),
         )
 
     async def close(self, *, grace: float = 0.0) -> None:

@@ -10,14 +10,13 @@ from pydantic import SecretStr
 
 from moot.modules.market_data.application.directory import Directory
 from moot.modules.market_data.application.imports import ImportService
-from moot.modules.market_data.application.market_data import MarketData, TradingStates
+from moot.modules.market_data.application.market_data import MarketData
 from moot.modules.market_data.application.sql import DatabaseTool
 from moot.modules.market_data.application.sync import BY_REQUEST, SyncedSource, SyncService
 from moot.modules.market_data.application.upkeep import MarketDataUpkeep
 from moot.modules.market_data.domain.facts import COMPANIES, DATASETS
 from moot.modules.market_data.domain.provider import MarketDataProvider
 from moot.modules.market_data.domain.texts import SAY
-from moot.modules.market_data.domain.trading_rules import trading_calendar
 from moot.modules.market_data.infrastructure.demo.provider import DemoMarket
 from moot.modules.market_data.infrastructure.providers.outside import OutsideSource
 from moot.shared.domain.clock import Clock
@@ -97,9 +96,6 @@ class MarketDataContainer:
         """Of several exchanges, the days are those of the one where they end first: nothing shows too early."""
         first = next(iter(self._list_reachable()), Market.DEMO)
         return DatabaseTool(self._database, self._store, self._sources[Market.DEMO], market=first)
-
-    def trading_states(self) -> TradingStates:
-        return TradingStates(self._market_data, trading_calendar)
 
     def directory(self) -> Directory:
         return self._market_data.directory

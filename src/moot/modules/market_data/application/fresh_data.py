@@ -10,7 +10,7 @@ from statistics import median
 from typing import Any
 
 from moot.modules.market_data.application.market_data import F, MarketData
-from moot.modules.market_data.domain.facts import BARS, Age, Dataset
+from moot.modules.market_data.domain.facts import BARS, Age, Dataset, local_day
 from moot.modules.market_data.domain.provider import A_DAY
 from moot.modules.market_data.domain.texts import SAY
 from moot.shared.domain.datasets import DataUntil
@@ -36,7 +36,7 @@ class FreshData(MarketData):
     """
 
     def __init__(self, data: MarketData) -> None:
-        super().__init__(data.directory.sources, data.calendar_of)
+        super().__init__(data.directory.sources)
         self.directory, self._finding = data.directory, data._finding
         self.newest: DataUntil = {}
         self.dropped: list[Message] = []
@@ -60,7 +60,7 @@ class FreshData(MarketData):
             await self._keep_fresh(dataset, dataset.limit, older, symbol, as_of, end)
         if known and (dataset.limit or not dataset.whole):
             last = max(map(attrgetter(dataset.day), known))
-            self.newest[dataset.name] = symbol.local_date(last) if isinstance(last, datetime) else last
+            self.newest[dataset.name] = local_day(last, symbol.market)
         return known
 
     async def _keep_fresh(

@@ -1,6 +1,6 @@
 """The seam of many shares at once: one read of each dataset, columns and not facts."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -42,11 +42,6 @@ class ReadsMany(Protocol):
 
     async def read_many(self, dataset: Dataset[Any], symbols: Collection[str], wanted: Wanted) -> Rows:
         """What was known then; a symbol of which nothing is kept has no row."""
-
-    async def read_facts(
-        self, dataset: Dataset[Any], symbols: Collection[str], as_of: datetime
-    ) -> Mapping[str, Sequence[Any]]:
-        """The same as facts, by symbol and oldest first: for what comes whole, and is little."""
 
 
 class Keeps(MarketDataProvider, ReadsMany, Protocol):

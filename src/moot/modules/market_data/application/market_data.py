@@ -1,9 +1,8 @@
 """Point-in-time reads: the only door to market data. `as_of` has no default, and nothing later is seen."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any, TypeVar
 
@@ -14,8 +13,8 @@ from moot.modules.market_data.application.peers import stand_among
 from moot.modules.market_data.domain import facts, series, trading_rules
 from moot.modules.market_data.domain.provider import (
     Batch,
-    BringsIndustries,
     CompanyLookup,
+    IndustryIndexes,
     MarketDataProvider,
 )
 from moot.modules.market_data.domain.spelling import strip_marks, transcribe
@@ -35,18 +34,31 @@ from moot.shared.domain.peers import CrossSection
 from moot.shared.domain.symbol import Market, Symbol
 
 F = TypeVar("F", bound=Fact)
+LOOK_BACK = timedelta(days=15)
 
 
-CalendarOf = Callable[[Market], trading_rules.TradingCalendar]
+class TradingState(BaseModel, frozen=True):
+    """As of the last session known then. None: there is none. Percentages are of the day's reference price.
+
+    `t_plus`: sessions before shares bought may be sold again.
+    """
+
+    st: bool
+    suspended: bool
+    days_listed: int
+    limit_percent: float | None
+    change_percent: float
+    at_limit_up: bool
+    at_limit_down: bool
+    t_plus: int
+    lot_size: int | None
 
 
 class MarketData:
-    def __init__(
-        self,
-        providers: Mapping[Market, MarketDataProvider],
-        calendar_of: CalendarOf = trading_rules.trading_calendar,
-    ) -> None:
-        self.directory, self.calendar_of = Directory(providers), calendar_of
+    calendar_of = staticmethod(trading_rules.trading_calendar)
+
+    def __init__(self, providers: Mapping[Market, MarketDataProvider]) -> None:
+        self.directory = Directory(providers)
         self._finding: dict[tuple[str, datetime], asyncio.Future[CrossSection]] = {}
 
     async def symbol(self, text: str) -> Symbol:
@@ -112,6 +124,28 @@ class MarketData:
             or (item.symbol is None and item.industry in (None, company.industry))
         ]
 
+    async def trading_state(self, symbol: Symbol, *, as_of: datetime) -> TradingState | None:
+        """None when there has been no session lately. Raises `InvalidInput` for what cannot be researched."""
+        today = symbol.local_date(as_of)
+        company = await self.company(symbol, as_of=as_of)
+        bars = await self.daily_bars(symbol, today - LOOK_BACK, today, as_of=as_of, adjusted=False)
+        if not bars:
+            return None
+        bar, board = bars[-1], trading_rules.board_of(symbol)
+        bar = bar.model_copy(update={"is_st": bar.is_st or series.was_st(company, today)})
+        band = trading_rules.price_limit(bar, company.list_date, self.calendar_of(symbol.market))
+        return TradingState(
+            st=bar.is_st,
+            suspended=bar.suspended,
+            days_listed=(today - company.list_date).days,
+            limit_percent=float(band.up) if band else None,
+            change_percent=round((bar.close / bar.pre_close - 1) * 100, 4),
+            at_limit_up=trading_rules.is_limit_up(bar, band),
+            at_limit_down=trading_rules.is_limit_down(bar, band),
+            t_plus=trading_rules.SETTLEMENT[symbol.market],
+            lot_size=trading_rules.LOTS[board] if board else None,
+        )
+
     async def peers(self, symbol: Symbol, *, as_of: datetime) -> CrossSection:
         """The company among those of its industry that were listed at `as_of`, by what was known then. What several
         ask for at the same time is found once.
@@ -151,7 +185,7 @@ class MarketData:
         with suppress(Unavailable):  # what cannot be had of an industry leaves the market
             company = await self.directory.listed(symbol)
             industry = company.industry if company else ""
-            if isinstance(source, BringsIndustries) and await source.bring_industry(industry, start, end):
+            if isinstance(source, IndustryIndexes) and await source.industry_bars(industry, start, end):
                 bars = await source.read(facts.INDEX_BARS, symbol.market.value, start, end)
         return Batch(bar for bar in bars if bar.industry in (None, industry))
 
@@ -252,53 +286,3 @@ def _adjust(bars: Sequence[DailyBar]) -> list[DailyBar]:
 def _scale(bar: DailyBar, by: float) -> DailyBar:
     prices = {name: getattr(bar, name) * by for name in ("open", "high", "low", "close", "pre_close")}
     return bar.model_copy(update=prices)
-
-
-LOOK_BACK = timedelta(days=15)
-
-
-class TradingState(BaseModel, frozen=True):
-    """As of the last session known then. None: there is none. Percentages are of the day's reference price.
-
-    `t_plus`: sessions before shares bought may be sold again.
-    """
-
-    st: bool
-    suspended: bool
-    days_listed: int
-    limit_percent: float | None
-    change_percent: float
-    at_limit_up: bool
-    at_limit_down: bool
-    t_plus: int
-    lot_size: int | None
-
-
-@dataclass(frozen=True)
-class TradingStates:
-    market_data: MarketData
-    calendar_of: CalendarOf
-
-    async def of(self, symbol: Symbol, *, as_of: datetime) -> TradingState | None:
-        """None when there has been no session lately. Raises `InvalidInput` for what cannot be researched."""
-        today = symbol.local_date(as_of)
-        company = await self.market_data.company(symbol, as_of=as_of)
-        bars = await self.market_data.daily_bars(
-            symbol, today - LOOK_BACK, today, as_of=as_of, adjusted=False
-        )
-        if not bars:
-            return None
-        bar, board = bars[-1], trading_rules.board_of(symbol)
-        bar = bar.model_copy(update={"is_st": bar.is_st or series.was_st(company, today)})
-        band = trading_rules.price_limit(bar, company.list_date, self.calendar_of(symbol.market))
-        return TradingState(
-            st=bar.is_st,
-            suspended=bar.suspended,
-            days_listed=(today - company.list_date).days,
-            limit_percent=float(band.up) if band else None,
-            change_percent=round((bar.close / bar.pre_close - 1) * 100, 4),
-            at_limit_up=trading_rules.is_limit_up(bar, band),
-            at_limit_down=trading_rules.is_limit_down(bar, band),
-            t_plus=trading_rules.SETTLEMENT[symbol.market],
-            lot_size=trading_rules.LOTS[board] if board else None,
-        )

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel
 
 from moot.modules.market_data.application.many import Keeps, Rows, Wanted
-from moot.modules.market_data.domain.facts import BARS, COMPANIES, DATASETS, INDEX_BARS, Dataset
+from moot.modules.market_data.domain.facts import BARS, COMPANIES, DATASETS, INDEX_BARS, Dataset, local_day
 from moot.modules.market_data.domain.provider import (
     A_DAY,
     Batch,
@@ -28,7 +28,7 @@ from moot.modules.market_data.domain.provider import (
 from moot.modules.market_data.domain.texts import SAY
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import Conflict, Unavailable
-from moot.shared.domain.facts import Company
+from moot.shared.domain.facts import Company, IndexBar
 from moot.shared.domain.messages import Message
 from moot.shared.domain.symbol import TIME_ZONES, Market, Symbol
 
@@ -201,21 +201,23 @@ class SyncedSource:
                 raise
         return await self.lake.read(dataset, subject, start, self._reach(end))
 
-    async def bring_industry(self, industry: str, start: date, end: date) -> bool:
+    async def industry_bars(self, industry: str, start: date, end: date) -> Batch[IndexBar]:
         """On the days of the market's indexes on which its own is not kept, from a source that is asked for each."""
         place, sources = self.market, self.sync.list_sources(INDEX_BARS, self.market)
         asked = next((source for source in sources if isinstance(source, IndustryIndexes)), None)
         kept = self.sync.store.coverage(INDEX_BARS, place)
         if asked is None or kept is None or self.offline():
-            return False
+            return Batch()
         bars = await self.lake.read(INDEX_BARS, place, start, self._reach(end))
         days = {of: {bar.trade_date for bar in bars if bar.industry == of} for of in (None, industry)}
         lacking = days[None] - days[industry]
-        found = await asked.industry_bars(industry, min(lacking), max(lacking)) if lacking else []
+        if not lacking:
+            return Batch()
+        found = await asked.industry_bars(industry, min(lacking), max(lacking))
         if found:
             keep = partial(self.sync.store.store, INDEX_BARS, place, found, covered=None, at=kept.stored_at)
             await asyncio.to_thread(keep)
-        return bool(found)
+        return found
 
     async def measure(self, symbols: Collection[str], sight: Sight) -> Mapping[str, Measures]:
         """Of what is kept: to fetch a whole industry for one company is for `data sync`."""
@@ -224,11 +226,6 @@ class SyncedSource:
     async def read_many(self, dataset: Dataset[Any], symbols: Collection[str], wanted: Wanted) -> Rows:
         """Of what is kept, likewise."""
         return await self.lake.read_many(dataset, symbols, replace(wanted, end=self._reach(wanted.end)))
-
-    async def read_facts(
-        self, dataset: Dataset[Any], symbols: Collection[str], as_of: datetime
-    ) -> Mapping[str, Sequence[Any]]:
-        return await self.lake.read_facts(dataset, symbols, as_of)
 
     async def company(self, symbol: str) -> Company | None:
         """Looked up where a source can, and kept."""
@@ -282,7 +279,7 @@ def _known_until(dataset: Dataset[Any], market: Market, batch: Batch[Any], now: 
     """A bar that is not there on the evening of its day may be late: the day is asked for again before it is one
     on which the share was suspended."""
     until = _complete_until(dataset, market, now)
-    tonight = dataset is BARS and until.weekday() < 5 and until == now.astimezone(TIME_ZONES[market]).date()
+    tonight = dataset is BARS and until.weekday() < 5 and until == local_day(now, market)
     return until - A_DAY if tonight and until not in {b.trade_date for b in batch} else until
 
 

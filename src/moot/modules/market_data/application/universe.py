@@ -13,6 +13,7 @@ from typing import Any
 
 import polars as pl
 
+from moot.modules.market_data.application.columns import facts_of, schema_of
 from moot.modules.market_data.application.many import ReadsMany, Rows, Wanted
 from moot.modules.market_data.application.market_data import (
     F,
@@ -24,9 +25,9 @@ from moot.modules.market_data.application.market_data import (
 from moot.modules.market_data.application.peers import find_places, measure_each, see_from
 from moot.modules.market_data.application.sync import SyncedSource, last_day
 from moot.modules.market_data.domain.facts import BARS, BY_MODEL, VALUATIONS, Dataset
-from moot.modules.market_data.domain.provider import A_DAY, MarketDataProvider, Sight
+from moot.modules.market_data.domain.provider import A_DAY, Sight
 from moot.shared.domain.errors import AppError, InvalidInput, Unavailable
-from moot.shared.domain.facts import Company
+from moot.shared.domain.facts import Company, DailyBar
 from moot.shared.domain.peers import CrossSection, Peer
 from moot.shared.domain.symbol import Market, Symbol
 from moot.shared.domain.universe import Standing
@@ -36,11 +37,9 @@ AT_ONCE = 8
 PRICES = ("open", "high", "low", "close")
 OF_BARS = (*PRICES, "volume", "amount", "adj_factor", "suspended")
 OF_VALUATIONS = ("close", "total_mv", "shares", "pe_ttm", "pb", "ps_ttm", "dv_ratio")
-TYPES = {"symbol": pl.String(), "trade_date": pl.Date(), "suspended": pl.Boolean()}
-"""Of columns; all others are numbers."""
 
 TRADED = ("symbol", "trade_date", *PRICES, "volume", "amount")
-NO_BARS = pl.DataFrame(schema={name: TYPES.get(name, pl.Float64()) for name in TRADED})
+NO_BARS = pl.DataFrame(schema={name: schema_of(DailyBar)[name] for name in TRADED} | {"volume": pl.Float64()})
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ class BarsOfMany:
 
 class Universe:
     def __init__(self, data: MarketData) -> None:
-        self._data, self._kept = data, _KeptData(data)
+        self._data, self._kept = data, _narrow_to_kept(data)
 
     async def list_companies(
         self, symbols: Sequence[Symbol], *, as_of: datetime
@@ -141,12 +140,13 @@ class Universe:
         too old.
         """
         dataset: Dataset[F] = BY_MODEL[kind]
+        columns = tuple(name for name in kind.model_fields if name not in ("symbol", dataset.day))
         found: dict[str, list[F]] = {}
         for shares in _by_market(symbols).values():
-            known = await self._read_facts(dataset, shares, as_of)
-            versions = await asyncio.to_thread(_pick_each, dataset, known)
+            rows = await self._read(dataset, shares, Wanted(date.min, date.max, as_of, columns))
+            versions = await asyncio.to_thread(_pick_each, dataset, rows.frame)
             for symbol, filed in versions.items():
-                if filed and not self._is_old(dataset, shares[0], getattr(filed[0], dataset.day), as_of):
+                if not self._is_old(dataset, shares[0], getattr(filed[0], dataset.day), as_of):
                     found[symbol] = filed
         return found
 
@@ -190,28 +190,9 @@ class Universe:
         source = self._data.source_of(shares[0])
         if not isinstance(source, ReadsMany):
             return await self._read_each(dataset, shares, wanted)
-        rows = await source.read_many(dataset, [share.text for share in shares], wanted)
-        return Rows(_typed(rows.frame), rows.damaged)
-
-    async def _read_facts(
-        self, dataset: Dataset[Any], shares: Sequence[Symbol], as_of: datetime
-    ) -> Mapping[str, Sequence[Any]]:
-        source = self._data.source_of(shares[0])
-        if isinstance(source, ReadsMany):
-            return await source.read_facts(dataset, [share.text for share in shares], as_of)
-        return await self._ask_each(dataset, shares, Wanted(date.min, date.max, as_of, ()))
+        return await source.read_many(dataset, [share.text for share in shares], wanted)
 
     async def _read_each(self, dataset: Dataset[Any], shares: Sequence[Symbol], wanted: Wanted) -> Rows:
-        found = await self._ask_each(dataset, shares, wanted)
-        names = ("symbol", dataset.day, *wanted.columns)
-        columns = {
-            name: [getattr(fact, name) for facts in found.values() for fact in facts] for name in names
-        }
-        return Rows(_typed(pl.DataFrame(columns, strict=False)), one_by_one=True)
-
-    async def _ask_each(
-        self, dataset: Dataset[Any], shares: Sequence[Symbol], wanted: Wanted
-    ) -> dict[str, Sequence[Any]]:
         gate = asyncio.Semaphore(AT_ONCE)
 
         async def read(share: Symbol) -> Sequence[Any]:
@@ -221,21 +202,17 @@ class Universe:
                 except Unavailable:
                     return ()
 
-        ordered = sorted(shares, key=str)
-        found = await asyncio.gather(*map(read, ordered))
-        return {share.text: facts for share, facts in zip(ordered, found, strict=True)}
+        found = await asyncio.gather(*map(read, sorted(shares, key=str)))
+        model: Any = dataset.model
+        schema = {name: schema_of(model)[name] for name in ("symbol", dataset.day, *wanted.columns)}
+        rows = [[getattr(fact, name) for name in schema] for facts in found for fact in facts]
+        return Rows(pl.DataFrame(rows, schema, orient="row"), one_by_one=True)
 
 
-class _KeptData(MarketData):
+def _narrow_to_kept(data: MarketData) -> MarketData:
     """What is kept, as it is: nobody outside is asked for more."""
-
-    def __init__(self, data: MarketData) -> None:
-        super().__init__(data.directory.sources, data.calendar_of)
-        self.directory = data.directory
-
-    def source_of(self, symbol: Symbol) -> MarketDataProvider:
-        source = super().source_of(symbol)
-        return source.lake if isinstance(source, SyncedSource) else source
+    kept = {m: s.lake if isinstance(s, SyncedSource) else s for m, s in data.directory.sources.items()}
+    return MarketData(kept)
 
 
 def _by_market(symbols: Iterable[Symbol]) -> dict[Market, list[Symbol]]:
@@ -243,10 +220,6 @@ def _by_market(symbols: Iterable[Symbol]) -> dict[Market, list[Symbol]]:
     for symbol in symbols:
         found.setdefault(symbol.market, []).append(symbol)
     return found
-
-
-def _typed(frame: pl.DataFrame) -> pl.DataFrame:
-    return frame.cast({name: TYPES.get(name, pl.Float64()) for name in frame.columns})
 
 
 def _place_each(
@@ -264,7 +237,10 @@ def _place_each(
     return found
 
 
-def _pick_each(dataset: Dataset[F], known: Mapping[str, Sequence[F]]) -> dict[str, list[F]]:
+def _pick_each(dataset: Dataset[F], frame: pl.DataFrame) -> dict[str, list[F]]:
+    known: dict[str, list[F]] = {}
+    for symbol, fact in zip(frame["symbol"], facts_of(dataset.model, frame), strict=True):
+        known.setdefault(symbol, []).append(fact)
     return {symbol: pick_versions(dataset, facts) for symbol, facts in known.items()}
 
 
@@ -277,4 +253,5 @@ def _adjust(frame: pl.DataFrame) -> pl.DataFrame:
     """As `MarketData.daily_bars` does."""
     factor = pl.col("adj_factor")
     by = factor / factor.last().over("symbol")
-    return frame.with_columns(pl.col(PRICES) * by).filter(~pl.col("suspended")).select(TRADED)
+    traded = frame.with_columns(pl.col(PRICES) * by, pl.col("volume").cast(pl.Float64))
+    return traded.filter(~pl.col("suspended")).select(TRADED)

@@ -2,18 +2,17 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from itertools import groupby, pairwise
 from pathlib import Path
 
-from moot.modules.market_data.application.holdings import Holding, hold
 from moot.modules.market_data.application.market_data import MarketData
 from moot.modules.market_data.application.sync import SyncEvent, SyncService, SyncWatch
 from moot.modules.market_data.domain import facts
-from moot.modules.market_data.domain.provider import IndexMembers, MarketDataProvider
+from moot.modules.market_data.domain.provider import Coverage, IndexMembers, MarketDataProvider, home_of
 from moot.modules.market_data.domain.series import TOLERANCE, ex_step
 from moot.modules.market_data.domain.texts import SAY
-from moot.modules.market_data.domain.trading_rules import TradingCalendar, price_limit
+from moot.modules.market_data.domain.trading_rules import TradingCalendar, price_limit, trading_calendar
 from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.domain.facts import Company, DailyBar, DailyValuation
 from moot.shared.domain.messages import Message
@@ -126,6 +125,28 @@ async def disagreements(symbol: Symbol, sources: Mapping[str, MarketDataProvider
 
 def _remark(kind: str, day: date, **values: object) -> Remark:
     return Remark(kind, day, SAY(f"remark.{kind}", day=day.isoformat(), **values))
+
+
+@dataclass(frozen=True)
+class Holding:
+    """`age` is that of the newest row, in sessions or days as the limit counts; None without limit or rows."""
+
+    coverage: Coverage
+    limit: facts.Age | None
+    age: int | None = None
+
+    @property
+    def too_old(self) -> bool:
+        return self.limit is not None and self.age is not None and self.age > self.limit.most
+
+
+def hold(kept: Coverage, now: datetime) -> Holding:
+    limit, day, subject = facts.DATASETS[kept.dataset].limit, kept.newest, kept.subject
+    if limit is None or day is None:
+        return Holding(kept, limit)
+    market = home_of(subject)
+    today = facts.local_day(now, market)
+    return Holding(kept, limit, limit.measure(day, today, trading_calendar(market)))
 
 
 HISTORY = timedelta(days=3 * 366)

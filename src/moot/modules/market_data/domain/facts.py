@@ -33,6 +33,11 @@ from moot.shared.domain.messages import Message
 from moot.shared.domain.symbol import TIME_ZONES, Market
 
 
+def local_day(told: Any, market: Market) -> Any:
+    """The exchange's day of a moment; anything else, as a day, is what it is."""
+    return told.astimezone(TIME_ZONES[market]).date() if isinstance(told, datetime) else told
+
+
 @dataclass(frozen=True)
 class Age:
     """How old the newest row may be at the moment of a question before it is no data at all, by its `day`."""
@@ -84,8 +89,7 @@ class Dataset(Generic[M_co]):
 
     def covers(self, day: Any, start: date, end: date, market: Market) -> bool:
         """Whether a row of that day is asked for; one without a day is, to be refused by name."""
-        if isinstance(day, datetime):
-            day = day.astimezone(TIME_ZONES[market]).date()
+        day = local_day(day, market)
         return self.whole or not isinstance(day, date) or start <= day <= end
 
 

@@ -132,18 +132,10 @@ class IndexMembers(Protocol):
 
 @runtime_checkable
 class IndustryIndexes(Protocol):
-    """A source that has to be asked for the index of each industry by itself."""
+    """A source that has to be asked for the index of each industry by itself; one that keeps facts keeps these."""
 
     async def industry_bars(self, industry: str, start: date, end: date) -> Batch[IndexBar]:
-        """Empty for an industry that has no index there."""
-
-
-@runtime_checkable
-class BringsIndustries(Protocol):
-    """A source that has the index of an industry once it was asked to bring it."""
-
-    async def bring_industry(self, industry: str, start: date, end: date) -> bool:
-        """Whether anything new came."""
+        """Those that it did not tell with the rest; none for an industry that has no index there."""
 
 
 Measures = Mapping[str, float | None]

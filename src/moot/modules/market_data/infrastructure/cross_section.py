@@ -2,18 +2,18 @@
 
 import asyncio
 from collections.abc import Collection
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from moot.modules.market_data.application.columns import schema_of
 from moot.modules.market_data.application.many import Rows, Wanted
 from moot.modules.market_data.application.peers import GROWTH, LATELY, MULTIPLES, RETURNS
 from moot.modules.market_data.domain import facts
 from moot.modules.market_data.domain.provider import Measures, Sight
 from moot.modules.market_data.infrastructure import lake
-from moot.modules.market_data.infrastructure.lake_rows import facts_of, schema_of
 from moot.shared.domain.errors import Unavailable
 
 BY = "symbol"
@@ -55,21 +55,6 @@ class MeasuringLake(lake.Lake):
             damaged = sorted({path.stem for path in files} - {path.stem for path in whole})
             return Rows(_collect(dataset, whole, wanted), tuple(damaged))
 
-    async def read_facts(
-        self, dataset: facts.Dataset[Any], symbols: Collection[str], as_of: datetime
-    ) -> dict[str, list[Any]]:
-        names = tuple(name for name in dataset.model.model_fields if name not in (BY, dataset.day))
-        wanted = Wanted(date.min, date.max, as_of, names)
-        return await asyncio.to_thread(self._read_facts, dataset, set(symbols), wanted)
-
-    def _read_facts(
-        self, dataset: facts.Dataset[Any], symbols: set[str], wanted: Wanted
-    ) -> dict[str, list[Any]]:
-        found: dict[str, list[Any]] = {}
-        for fact in facts_of(dataset.model, self._read_many(dataset, symbols, wanted).frame):
-            found.setdefault(fact.symbol, []).append(fact)
-        return found
-
 
 def _collect(dataset: facts.Dataset[Any], files: list[Path], wanted: Wanted) -> pl.DataFrame:
     day = pl.col(dataset.day)
@@ -88,10 +73,7 @@ def _is_whole(dataset: facts.Dataset[Any], path: Path) -> bool:
 
 
 def _scan(dataset: facts.Dataset[Any], files: list[Path], as_of: datetime) -> pl.LazyFrame:
-    model: Any = dataset.model
-    schema = schema_of(model)
-    rows = pl.scan_parquet(files, schema=schema, missing_columns="insert", extra_columns="ignore", glob=False)
-    return rows.filter(pl.col("available_at") <= as_of.astimezone(UTC))
+    return lake.scan(files, dataset).filter(pl.col("available_at") <= as_of.astimezone(UTC))
 
 
 def _multiples(rows: pl.LazyFrame, sight: Sight) -> pl.LazyFrame:

@@ -7,7 +7,6 @@ coverage change in the same moment.
 import asyncio
 import fcntl
 import os
-import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
@@ -19,16 +18,17 @@ import polars as pl
 from polars.exceptions import PanicException, PolarsError
 from pydantic import BaseModel, TypeAdapter
 
-from moot.modules.market_data.domain.facts import BARS, COMPANIES, DATASETS, Dataset
+from moot.modules.market_data.application.columns import frame_of, schema_of
+from moot.modules.market_data.domain.facts import BARS, COMPANIES, DATASETS, Dataset, local_day
 from moot.modules.market_data.domain.provider import A_DAY, Batch, Coverage, Range, home_of
 from moot.modules.market_data.domain.series import CountGap, Point, date_spell, find_scales
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.domain.trading_rules import TradingCalendar, trading_calendar
-from moot.modules.market_data.infrastructure.lake_rows import HeldRows, facts_of, frame_of, schema_of
+from moot.modules.market_data.infrastructure.lake_rows import HeldRows
 from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.domain.facts import Company, SpecialTreatment
 from moot.shared.domain.messages import Message
-from moot.shared.domain.symbol import TIME_ZONES, Market, Symbol
+from moot.shared.domain.symbol import Symbol
 
 SUFFIX = ".parquet"
 NOTE = "moot.coverage"
@@ -50,47 +50,30 @@ class Lake:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._held: dict[Path, tuple[FileState, HeldRows]] = {}
-        self._lists: dict[Path, tuple[FileState | None, Batch[Any]]] = {}
-        self._reading = threading.Lock()
 
     async def read(
         self, dataset: Dataset[M], subject: str, start: date = date.min, end: date = date.max
     ) -> Batch[M]:
-        """Every version of every report. The list of a market's companies is shared by all who read it."""
+        """Every version of every report."""
         path = self._path(dataset, subject)
         state = _find_state(path)
-        if dataset.whole and not dataset.by_symbol:
-            known = self._lists.get(path)
-            same = known is not None and known[0] == state
-            return known[1] if known and same else await asyncio.to_thread(self._read_list, dataset, path)
         if state is None:
             return Batch()
-        held, covered = await self._hold(dataset, path, state), _read_coverage(path, state).ranges
+        held, covered = self._hold(dataset, path, state), _read_coverage(path, state).ranges
         with guard_reading(path):
-            few = held.count_unmade(start, end) <= FEW
+            few = held.loaded and held.count_unmade(start, end) <= FEW
             found = held.read(start, end) if few else await asyncio.to_thread(held.read, start, end)
         return Batch(found, covered=[(first, min(last, end)) for first, last in covered if first <= end])
 
-    async def _hold(self, dataset: Dataset[M], path: Path, state: FileState) -> HeldRows:
-        """The file as it is now, in memory; those read longest ago make room."""
+    def _hold(self, dataset: Dataset[M], path: Path, state: FileState) -> HeldRows:
+        """The file as it is now, shared by all who read it; those read longest ago make room."""
         known, held = self._held.pop(path, (None, None))
         if held is None or known != state:
-            rows = await asyncio.to_thread(frame_in, path, dataset)
-            held = HeldRows(dataset, rows, home_of(path.stem))
+            held = HeldRows(dataset, lambda: frame_in(path, dataset), home_of(path.stem))
         self._held[path] = state, held
         for oldest in list(self._held)[:-FILES_HELD]:
-            self._held.pop(oldest, None)
+            self._held.pop(oldest)
         return held
-
-    def _read_list(self, dataset: Dataset[M], path: Path) -> Batch[M]:
-        """Read and checked once, and again when the file has been replaced."""
-        with self._reading:
-            state, known = _find_state(path), self._lists.get(path)
-            if known is None or known[0] != state:
-                frame = frame_in(path, dataset) if state else pl.DataFrame()
-                with guard_reading(path):
-                    known = self._lists[path] = state, Batch(facts_of(dataset.model, frame))
-            return known[1]
 
     def store(
         self,
@@ -107,7 +90,7 @@ class Lake:
         News without a symbol stays with the one it came with. Bars are brought to one base of factors, or refused.
         One writer at a time per file, over all processes; the lock file stays: removing it would let two in.
         """
-        path, frame = self._path(dataset, subject), frame_of(dataset.model, facts)
+        path, market, frame = self._path(dataset, subject), home_of(subject), frame_of(dataset.model, facts)
         if dataset.by_symbol and (others := set(frame["symbol"]) - {path.stem, None}):
             raise InvalidInput(SAY("lake.other_symbol", subject=subject, symbol=others.pop()), field="symbol")
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -117,12 +100,13 @@ class Lake:
             if path.exists():
                 kept, ranges = frame_in(path, dataset), [*ranges, *coverage_of(path).ranges]
             if dataset is BARS:
-                calendar = trading_calendar(home_of(subject))
+                calendar = trading_calendar(market)
                 frame = _join_bars(path.stem, kept, frame, partial(_count_gap, calendar, ranges))
             elif dataset is COMPANIES:
-                frame = _date_spells(kept, facts, at.astimezone(TIME_ZONES[home_of(subject)]).date())
+                frame = _date_spells(kept, facts, local_day(at, market))
             frame = _settle(pl.concat([kept, frame]), dataset)
             frame = frame.sort(dataset.day, *dataset.key)
+            last = frame[dataset.day].max()
             coverage = Coverage(
                 dataset=dataset.name,
                 subject=path.stem,
@@ -130,7 +114,7 @@ class Lake:
                 rows=frame.height,
                 sources=tuple(frame["source"].unique().sort()),
                 stored_at=at,
-                newest=_find_newest(frame[dataset.day], home_of(subject)),
+                newest=local_day(last, market) if isinstance(last, date) else None,
             )
             replace(path, frame, coverage)
 
@@ -195,13 +179,6 @@ def _count_gap(calendar: TradingCalendar, ranges: Sequence[Range], before: date,
     return sum(not any(first <= session <= last for first, last in ranges) for session in between)
 
 
-def _find_newest(days: pl.Series, market: Market) -> date | None:
-    last = days.max()
-    if isinstance(last, datetime):
-        return last.astimezone(TIME_ZONES[market]).date()
-    return last if isinstance(last, date) else None
-
-
 def join_ranges(ranges: Iterable[Range]) -> tuple[Range, ...]:
     """The same days in as few ranges as there can be, oldest first; days between two ranges stay uncovered."""
     whole: list[Range] = []
@@ -218,14 +195,15 @@ def files_of(folder: Path, dataset: Dataset[BaseModel]) -> list[Path]:
 
 
 def frame_in(path: Path, dataset: Dataset[BaseModel]) -> pl.DataFrame:
-    """A column that the model got after the file was written is empty there; one that it lost is left out."""
     coverage_of(path)
-    schema = schema_of(dataset.model)
     with guard_reading(path):
-        rows = pl.scan_parquet(
-            path, schema=schema, missing_columns="insert", extra_columns="ignore", glob=False
-        )
-        return rows.collect()
+        return scan([path], dataset).collect()
+
+
+def scan(files: list[Path], dataset: Dataset[BaseModel]) -> pl.LazyFrame:
+    """A column that the model got after a file was written is empty there; one that it lost is left out."""
+    schema = schema_of(dataset.model)
+    return pl.scan_parquet(files, schema=schema, missing_columns="insert", extra_columns="ignore", glob=False)
 
 
 def coverage_of(path: Path) -> Coverage:

@@ -1,43 +1,28 @@
-"""Rows of the lake and the facts they were; columns follow from a model's annotations: a shape is declared once."""
+"""The rows of a file of the lake, and the facts they were."""
 
 import threading
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
-from datetime import UTC, date, datetime, timedelta
-from functools import cache, lru_cache
-from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+from collections.abc import Callable
+from datetime import date
+from typing import Any
 
 import polars as pl
-from pydantic import AwareDatetime, BaseModel, TypeAdapter
 
+from moot.modules.market_data.application.columns import facts_of
 from moot.modules.market_data.domain.facts import Dataset
 from moot.shared.domain.symbol import TIME_ZONES, Market
 
-SCALARS: dict[Any, pl.DataType] = {
-    AwareDatetime: pl.Datetime("us", "UTC"),
-    date: pl.Date(),
-    float: pl.Float64(),
-    int: pl.Int64(),
-    bool: pl.Boolean(),
-    str: pl.String(),
-}
-
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-M = TypeVar("M", bound=BaseModel)
-
 
 class HeldRows:
-    """The rows of a file in the order of their days, as the lake sorts them. Each becomes a fact once, when days
-    around it are asked for."""
+    """The rows of a file in the order of their days, as the lake sorts them, loaded when they are first read. Each
+    becomes a fact once, when days around it are asked for."""
 
-    def __init__(self, dataset: Dataset[Any], rows: pl.DataFrame, market: Market) -> None:
-        self._model, self._rows = dataset.model, rows
-        self._days = [] if dataset.whole else _days_in(rows[dataset.day], market)
-        self._whole, self._first = dataset.whole, 0
-        self._facts: list[Any] = []
+    def __init__(self, dataset: Dataset[Any], load: Callable[[], pl.DataFrame], market: Market) -> None:
+        self._dataset, self._load, self._market = dataset, load, market
+        self._rows, self._days = pl.DataFrame(), list[date]()
+        self._facts, self._first = list[Any](), 0
         self._making = threading.Lock()
+        self.loaded = False
 
     def count_unmade(self, start: date, end: date) -> int:
         """How many rows have to become facts for what is asked."""
@@ -47,89 +32,31 @@ class HeldRows:
 
     def read(self, start: date, end: date) -> list[Any]:
         """What `Dataset.covers` says, for all rows."""
-        first, last = self._find(start, end)
-        if first >= last:
-            return []
         with self._making:
+            if not self.loaded:
+                self._lay_out(self._load())
+            first, last = self._find(start, end)
+            if first >= last:
+                return []
             begin = self._first if self._facts else first
             done = begin + len(self._facts)
             before, after = self._rows[min(first, begin) : begin], self._rows[done : max(last, done)]
             if before.height or after.height:
-                made = (*facts_of(self._model, before), *self._facts, *facts_of(self._model, after))
-                self._facts, self._first = list(made), min(first, begin)
+                model = self._dataset.model
+                self._facts = [*facts_of(model, before), *self._facts, *facts_of(model, after)]
+                self._first = min(first, begin)
             return self._facts[first - self._first : last - self._first]
 
     def _find(self, start: date, end: date) -> tuple[int, int]:
-        if self._whole:
+        if self._dataset.whole:
             return 0, self._rows.height
         return bisect_left(self._days, start), bisect_right(self._days, end)
 
-
-def _days_in(days: pl.Series, market: Market) -> list[date]:
-    """The exchange's."""
-    if days.dtype != pl.Date:
-        days = days.dt.convert_time_zone(TIME_ZONES[market].key).dt.date()
-    return days.to_list()
-
-
-@cache
-def schema_of(model: type[BaseModel]) -> pl.Schema:
-    return pl.Schema({name: _type_of(field.annotation) for name, field in model.model_fields.items()})
-
-
-def frame_of(model: type[BaseModel], facts: Iterable[BaseModel]) -> pl.DataFrame:
-    """Times of any zone become UTC."""
-    rows = []
-    for fact in facts:
-        if not isinstance(fact, model):
-            raise TypeError(f"{type(fact).__name__} is not a {model.__name__}")
-        rows.append(fact.model_dump())
-    return pl.DataFrame(rows, schema=schema_of(model))
-
-
-def facts_of(model: type[M], frame: pl.DataFrame) -> list[M]:
-    """The facts that `frame_of` was given. They were checked when they were stored; flat ones are not again."""
-    if any(dtype.is_nested() for dtype in frame.dtypes):  # by way of JSON: it makes the fewest objects
-        whole = frame.with_columns(pl.col(pl.List).fill_null([]))
-        return TypeAdapter(list[model]).validate_json(whole.write_json())  # type: ignore[valid-type]
-    names, columns = frame.columns, [_values(column) for column in frame.get_columns()]
-    fields = set(names)
-    return [_restore(model, dict(zip(names, row, strict=True)), fields) for row in zip(*columns, strict=True)]
-
-
-def _values(column: pl.Series) -> list[Any]:
-    if column.dtype != SCALARS[AwareDatetime]:
-        return column.to_list()
-    return list(map(_moment, column.to_physical().to_list()))
-
-
-@lru_cache(maxsize=50_000)
-def _moment(microseconds: int | None) -> datetime | None:
-    """Trading days begin and end at the same moments for every symbol, so most have been worked out before."""
-    return None if microseconds is None else EPOCH + timedelta(microseconds=microseconds)
-
-
-def _restore(model: type[M], row: dict[str, Any], fields: set[str]) -> M:
-    """What `model_construct` does, without its look at every field: a year of bars takes a third of the time."""
-    fact = object.__new__(model)
-    keep = object.__setattr__  # the model is frozen
-    keep(fact, "__dict__", row)
-    keep(fact, "__pydantic_fields_set__", fields)
-    keep(fact, "__pydantic_extra__", None)
-    keep(fact, "__pydantic_private__", None)
-    return fact
-
-
-def _type_of(annotation: Any) -> pl.DataType:
-    origin, args = get_origin(annotation), get_args(annotation)
-    if origin in (Union, UnionType):
-        return _type_of(next(arg for arg in args if arg is not NoneType))
-    if origin is Annotated:
-        return _type_of(args[0])
-    if origin is Literal:
-        return _type_of(type(args[0]))
-    if origin is tuple:
-        return pl.List(_type_of(args[0]))
-    if annotation in SCALARS:
-        return SCALARS[annotation]
-    return pl.Struct(schema_of(annotation))
+    def _lay_out(self, rows: pl.DataFrame) -> None:
+        """Days are the exchange's."""
+        if not self._dataset.whole:
+            days = rows[self._dataset.day]
+            if days.dtype != pl.Date:
+                days = days.dt.convert_time_zone(TIME_ZONES[self._market].key).dt.date()
+            self._days = days.to_list()
+        self._rows, self.loaded = rows, True

@@ -22,11 +22,11 @@ from typing import Any, Self
 
 from pydantic import BaseModel
 
+from moot.modules.market_data.application.columns import frame_of
 from moot.modules.market_data.application.sql import ReadRows
 from moot.modules.market_data.domain.facts import COMPANIES, DATASETS, Dataset
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.infrastructure import lake
-from moot.modules.market_data.infrastructure.lake_rows import frame_of
 from moot.shared.domain.errors import AppError, InvalidInput, TooManyRequests, Unavailable
 from moot.shared.infrastructure.working_time import Stopwatch, WorkingTime, off_the_clock
 

@@ -34,7 +34,7 @@ from moot.modules.governance.application.execution_monitor import (
     current_workflow_id,
 )
 from moot.modules.judge.application.judge_service import restate
-from moot.modules.market_data.application.market_data import TradingStates
+from moot.modules.market_data.application.market_data import MarketData
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import DecisionRejected
 from moot.shared.domain.symbol import Symbol
@@ -50,8 +50,8 @@ Payload = dict[str, Any]
 class GovernanceAdapter(NodePolicy):
     """What was decided before a process died stands: it is not decided again."""
 
-    def __init__(self, agent: CoordinatorAgent, clock: Clock, trading: TradingStates | None = None) -> None:
-        self._agent, self._clock, self._trading = agent, clock, trading
+    def __init__(self, agent: CoordinatorAgent, clock: Clock, market: MarketData | None = None) -> None:
+        self._agent, self._clock, self._market = agent, clock, market
 
     async def admit(self, request: ResearchRequest) -> ResearchRequest:
         asked = request.model_dump(mode="json", include=ASKED)
@@ -185,11 +185,11 @@ class GovernanceAdapter(NodePolicy):
             "experts_heard": len([name for name in context.experts if name not in context.tally.failures]),
         }
         if kind == "verdict":
-            state = await read_trading(self._trading, asked)
+            state = await read_trading(self._market, asked)
             known |= state.model_dump(exclude_none=True) if state else {}
             workflow = self._agent.monitor.get_context(current_workflow_id())
             debate = workflow.node_outputs.get("debate", {}) if workflow else {}
-            known |= await find_grave_facts(self._trading, asked, debate, known)
+            known |= await find_grave_facts(self._market, asked, debate, known)
             if argument := debate.get("argument"):
                 known["unaided_lean"] = lean_unaided(argument)
         return known

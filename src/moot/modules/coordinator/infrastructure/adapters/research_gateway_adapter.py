@@ -19,7 +19,7 @@ from moot.modules.debate.application.debate_service import DebateInput, ExpertSu
 from moot.modules.debate.container import DebateContainer
 from moot.modules.judge.application.judge_service import JudgeInput, VerdictAbstained
 from moot.modules.judge.container import JudgeContainer
-from moot.modules.market_data.application.market_data import TradingStates
+from moot.modules.market_data.application.market_data import MarketData
 from moot.modules.research.container import ResearchContainer
 from moot.shared.domain.clock import SystemClock
 from moot.shared.domain.symbol import Symbol
@@ -86,14 +86,14 @@ class JudgeGatewayAdapter(Gateway[JudgeContainer], IJudgeGateway):
     stay behind.
     """
 
-    _trading: TradingStates | None = None
+    _market: MarketData | None = None
 
-    def on_exchange(self, trading: TradingStates) -> Self:
-        self._trading = trading
+    def on_exchange(self, market: MarketData) -> Self:
+        self._market = market
         return self
 
     async def run_verdict(self, symbol: str, debate_outcome: dict[str, Any]) -> dict[str, Any]:
-        state = await read_trading(self._trading, Symbol.parse(symbol))
+        state = await read_trading(self._market, Symbol.parse(symbol))
         debate = JudgeInput(
             symbol=symbol,
             **{name: debate_outcome[name] for name in CONCLUSIONS},

@@ -8,7 +8,7 @@ from typing import Any
 import structlog
 
 from moot.modules.coordinator.domain.texts import SAY
-from moot.modules.market_data.application.market_data import TradingState, TradingStates
+from moot.modules.market_data.application.market_data import MarketData, TradingState
 from moot.modules.research.application.grave_news import WINDOW_DAYS, find_grave
 from moot.shared.domain.claims import GRAVE_KINDS, Claim
 from moot.shared.domain.errors import AppError
@@ -24,14 +24,14 @@ BY_TRADING = {"st": "special_treatment", "suspended": "suspension"}
 """Trading facts that are grave by themselves, and what they are called."""
 
 
-async def read_trading(states: TradingStates | None, symbol: Symbol) -> TradingState | None:
+async def read_trading(market: MarketData | None, symbol: Symbol) -> TradingState | None:
     """Read once in a session. None where it cannot be had: whoever asks says what follows."""
     context = current_context()
-    if states is None or context.as_of is None:
+    if market is None or context.as_of is None:
         return None
     if symbol not in context.read_once:
         try:
-            context.read_once[symbol] = await states.of(symbol, as_of=context.as_of)
+            context.read_once[symbol] = await market.trading_state(symbol, as_of=context.as_of)
         except AppError as e:
             logger.warning("trading facts not known", symbol=symbol.text, error=str(e))
             return None
@@ -40,7 +40,7 @@ async def read_trading(states: TradingStates | None, symbol: Symbol) -> TradingS
 
 
 async def find_grave_facts(
-    trading: TradingStates | None, symbol: Symbol, debate: Mapping[str, Any], known: Mapping[str, Any]
+    market: MarketData | None, symbol: Symbol, debate: Mapping[str, Any], known: Mapping[str, Any]
 ) -> dict[str, list[str]]:
     """The kinds of what is grave, and for each what it rests on: what was published, even where no expert read it;
     what was claimed; how the share trades (`known`).
@@ -49,7 +49,7 @@ async def find_grave_facts(
     claims = (debate.get("argument") or {}).get("claims", [])
     grave = [validate(Claim, claim) for claim in claims if claim["kind"] in GRAVE_KINDS]
     found = {claim.kind.partition(".")[2]: claim.text(locale) for claim in grave}
-    for kind, item in (await _read_news(trading, symbol)).items():
+    for kind, item in (await _read_news(market, symbol)).items():
         title = item.title if locale == "zh-CN" else item.title_en or item.title
         said = SAY("grave.published", day=symbol.local_date(item.available_at), title=title)
         found[kind] = said.in_locale(locale)
@@ -59,12 +59,12 @@ async def find_grave_facts(
     return {"grave_facts": list(found), "grave_grounds": list(found.values())}
 
 
-async def _read_news(trading: TradingStates | None, symbol: Symbol) -> dict[str, NewsItem]:
+async def _read_news(market: MarketData | None, symbol: Symbol) -> dict[str, NewsItem]:
     as_of = current_context().as_of
-    if trading is None or as_of is None:
+    if market is None or as_of is None:
         return {}
     try:
-        return find_grave(await trading.market_data.news(symbol, WINDOW_DAYS, as_of=as_of))
+        return find_grave(await market.news(symbol, WINDOW_DAYS, as_of=as_of))
     except AppError:  # whoever reads news for a living has said so
         return {}
 

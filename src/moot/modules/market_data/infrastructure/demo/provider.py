@@ -4,15 +4,17 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime
 from functools import cache, lru_cache
+from operator import itemgetter
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel
 
 from moot.modules.market_data.domain import facts
 from moot.modules.market_data.domain.provider import Batch
-from moot.modules.market_data.infrastructure.demo.market import SOURCE, ZONE, firms, moment
+from moot.modules.market_data.infrastructure.demo.market import SOURCE, firms, moment
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.facts import NewsItem
+from moot.shared.domain.symbol import Market
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -36,17 +38,13 @@ class DemoMarket:
         if dataset is facts.COMPANIES:
             listed: list[Any] = [firm.company for firm in firms().values()]
             return Batch(listed)
-        midnight = moment(_today(self._moment(self._clock.now())), 0)
+        midnight = moment(facts.local_day(self._moment(self._clock.now()), Market.DEMO), 0)
         told = self._all().all_of(dataset, subject).between(start, end)
         return Batch(fact for fact in told if fact.available_at < midnight)
 
     def _all(self) -> "_World":
         """History is written ahead to the end of next year, so that one writing serves for many days."""
-        return _world(self._seed, date(_today(self._clock.now()).year + 1, 12, 31))
-
-
-def _today(now: datetime) -> date:
-    return now.astimezone(ZONE).date()
+        return _world(self._seed, date(facts.local_day(self._clock.now(), Market.DEMO).year + 1, 12, 31))
 
 
 class _Rows(Generic[M]):
@@ -54,18 +52,14 @@ class _Rows(Generic[M]):
 
     def __init__(self, dataset: facts.Dataset[M], rows: Iterable[M]) -> None:
         self._whole = dataset.whole
-        self._rows = list(rows) if dataset.whole else sorted(rows, key=lambda row: _day(dataset, row))
-        self._days = [_day(dataset, row) for row in self._rows]
+        told = [(facts.local_day(getattr(row, dataset.day), Market.DEMO), row) for row in rows]
+        ordered = told if dataset.whole else sorted(told, key=itemgetter(0))
+        self._days, self._rows = [day for day, _ in ordered], [row for _, row in ordered]
 
     def between(self, start: date, end: date) -> Sequence[M]:
         if self._whole:
             return self._rows
         return self._rows[bisect_left(self._days, start) : bisect_right(self._days, end)]
-
-
-def _day(dataset: facts.Dataset[M], row: M) -> date:
-    told: date = getattr(row, dataset.day)
-    return _today(told) if isinstance(told, datetime) else told
 
 
 class _World:

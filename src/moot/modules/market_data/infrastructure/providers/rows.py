@@ -14,10 +14,10 @@ from typing import Any
 import polars as pl
 from pydantic import BaseModel
 
+from moot.modules.market_data.application.columns import schema_of
 from moot.modules.market_data.domain.facts import COMPANIES, Dataset
 from moot.modules.market_data.domain.provider import NO_DAY
 from moot.modules.market_data.domain.trading_rules import CLOSES, trading_calendar
-from moot.modules.market_data.infrastructure.lake_rows import schema_of
 from moot.modules.market_data.infrastructure.providers.outside import Row
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.facts import Observed
