@@ -11,6 +11,8 @@ from moot.shared.domain.clock import Moment
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
 
+MOST_ROUNDS = 3
+
 
 class Usage(BaseModel, frozen=True):
     """What model calls took; `cost` None: not every model has a price."""
@@ -32,7 +34,10 @@ class Brief(BaseModel, frozen=True):
     )
     locale: Locale = DEFAULT_LOCALE
     rounds: int = Field(
-        default=1, ge=1, le=3, description="how often bull and bear speak, where a model argues; 1 to 3"
+        default=1,
+        ge=1,
+        le=MOST_ROUNDS,
+        description="how often bull and bear speak, where a model argues; 1 to 3",
     )
     horizon: Horizon = Field(
         default=20, description="the sessions over which it should be worth buying: 5, 20 or 60"
