@@ -5,10 +5,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import get_args
 
 from fastapi import APIRouter, Response
 
 from moot.modules.coordinator.application.session_history import ResearchSession, SessionFilter
+from moot.shared.domain.claims import Action
 from moot.shared.domain.errors import AppError
 from moot.shared.domain.symbol import Symbol
 from moot.web.page import Page, Reader
@@ -17,7 +19,7 @@ from moot.web.sessions import name_shares
 router = APIRouter()
 
 MOST_SHOWN = 50
-ACTIONS = ("BUY", "SELL", "HOLD")
+ACTIONS: tuple[Action, ...] = get_args(Action)
 CALENDAR_DAYS = 2
 """At most, for each session of an exchange, holidays included."""
 

@@ -8,8 +8,8 @@ from uuid import UUID
 
 from pydantic import AwareDatetime, BaseModel, Field, StrictBool
 
-from moot.modules.jobs.domain.watch import Action
 from moot.shared.domain.brief import Brief, Usage
+from moot.shared.domain.claims import Action
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.leases import Leases
 from moot.shared.domain.validation import Strict

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Protocol
 from uuid import UUID
 
 from pydantic import AwareDatetime, BaseModel, Field
 
+from moot.shared.domain.claims import Action
 from moot.shared.domain.facts import Company
 from moot.shared.domain.symbol import Symbol
 from moot.shared.domain.validation import Strict
@@ -14,8 +15,6 @@ from moot.shared.domain.validation import Strict
 DEFAULT_LIST = "default"
 MOST_WATCHED = 500
 """In a workspace, on all of its lists together."""
-
-Action = Literal["BUY", "SELL", "HOLD"]
 
 
 class Ruling(BaseModel, frozen=True):

@@ -22,6 +22,7 @@ from moot.modules.market_data.application.sync import SyncEvent
 from moot.modules.market_data.application.upkeep import INDEXES, MarketDataUpkeep
 from moot.modules.market_data.container import MarketDataContainer
 from moot.shared.domain.brief import Brief
+from moot.shared.domain.claims import lean_of
 from moot.shared.domain.errors import AppError, Conflict
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.messages import Locale, in_words
@@ -44,7 +45,6 @@ VERDICTS: Mapping[str | None, State] = {
 }
 MOST_TOLD = 5
 """Of what went wrong when data were brought up to date."""
-SIGNS = {"BUY": 1, "BULLISH": 1, "SELL": -1, "BEARISH": -1}
 
 
 class DeskPanel:
@@ -144,10 +144,9 @@ def _read(outcome: SessionOutcome) -> Answer:
 
 
 def _lean(outcome: SessionOutcome) -> float:
-    """From -1 to 1: what the verdict's weight has over one that is undecided, in its direction, or in that of the
-    debate where it does nothing."""
-    sign = SIGNS.get(outcome.verdict_action or "") or SIGNS.get(outcome.direction or "", 0)
-    return round(sign * max(0.0, 2 * (outcome.confidence or 0.5) - 1), 4)
+    """That of the verdict, or of the debate where the verdict does nothing."""
+    acts = outcome.verdict_action if outcome.verdict_action != "HOLD" else None
+    return round(lean_of(acts or outcome.direction or "NEUTRAL", outcome.confidence or 0.5), 4)
 
 
 async def refresh(upkeep: MarketDataUpkeep, shares: Sequence[str], locale: Locale) -> Synced | None:
