@@ -10,6 +10,7 @@ from typing import get_args
 from fastapi import APIRouter, Response
 
 from moot.modules.coordinator.application.session_history import ResearchSession, SessionFilter
+from moot.modules.coordinator.application.session_queue import WHAT_IF
 from moot.shared.domain.claims import Action
 from moot.shared.domain.errors import AppError
 from moot.shared.domain.symbol import Symbol
@@ -71,9 +72,7 @@ async def _summarise(page: Page, action: str) -> Summary:
     history = page.desk.coordinator.session_history()
     found = await history.sessions(wanted)
     kept = [session for session in found.items if not session.contest]
-    contested = await history.sessions(
-        wanted.model_copy(update={"trigger_source": "contest", "page_size": 1})
-    )
+    contested = await history.sessions(wanted.model_copy(update={"trigger_source": WHAT_IF, "page_size": 1}))
     return Summary(
         action, found.total - contested.total, await asyncio.gather(*(_follow(page, one) for one in kept))
     )

@@ -11,6 +11,7 @@ from moot.modules.coordinator.application.session_history import (
     SessionFilter,
     SessionHistory,
 )
+from moot.modules.coordinator.application.session_queue import WHAT_IF
 from moot.modules.jobs.application.batches import Batches
 from moot.modules.jobs.domain.batches import BatchResults
 from moot.modules.jobs.domain.notices import Told
@@ -22,7 +23,6 @@ from moot.shared.domain.symbol import Symbol
 
 LOOKED_BACK = 50
 """Sessions on a symbol among which its rulings are looked for."""
-WHAT_IF = "contest"
 
 
 class DeskRecord:
