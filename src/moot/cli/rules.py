@@ -1,7 +1,6 @@
 """`moot rules`: the rules in force and those that were, and files of rules: checked, tried, simulated, generated."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
@@ -26,7 +25,7 @@ from moot.modules.governance.application.decision_log import SimulationReport, s
 from moot.modules.governance.application.rule_files import EnhancedRule, as_data, write_rules
 from moot.modules.governance.application.rule_generator import RuleGenerator, accept
 from moot.modules.governance.application.rulesets import Activation, Active, Ruleset, RulesetService
-from moot.shared.domain.clock import SystemClock
+from moot.shared.domain.clock import SystemClock, in_utc
 from moot.shared.domain.errors import Unavailable
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 
@@ -170,7 +169,7 @@ def simulate_rules(
         book, log = desk.governance.book, _stored(desk.governance.decisions)
         own = accept_rules(book, *files)
         shipped = book.read_shipped(profile, own)
-        past = log.history(DEFAULT_WORKSPACE, datetime.combine(first, time(), UTC))
+        past = log.history(DEFAULT_WORKSPACE, in_utc(first))
         with count_up(say("rules.simulating")) as count:
             validator = book.validator(book.repository([*shipped, *own]))
             report = await simulate(validator.validate, past, count)

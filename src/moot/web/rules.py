@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, time, timedelta
+from datetime import timedelta
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Response
@@ -13,7 +13,7 @@ from moot.modules.governance.application.decision_validator import in_locale
 from moot.modules.governance.application.rule_files import EnhancedRule, Reading, as_data, write_rules
 from moot.modules.governance.application.rulesets import Ruleset
 from moot.modules.governance.presentation.dependencies import By, Decisions, Governance, Rulesets
-from moot.shared.domain.clock import Day
+from moot.shared.domain.clock import Day, in_utc
 from moot.shared.domain.errors import AppError, Conflict, InvalidInput, NotFound
 from moot.shared.domain.validation import Strict, refuse_field, validate
 from moot.web.page import Form, Page, Reader
@@ -137,7 +137,7 @@ async def try_on_history(number: Number, form: Form, desk: AtDesk, decisions: De
     except InvalidInput as e:
         return await _show_set(desk, found, since=form.get("since", ""), error=e)
     validator = book.validator(book.repository(desk.stored.rules_of(found)))
-    history = decisions.history(desk.page.workspace, datetime.combine(first, time(), UTC))
+    history = decisions.history(desk.page.workspace, in_utc(first))
     report = await simulate(validator.validate, history)
     return await _show_set(desk, found, since=str(first), report=report)
 

@@ -3,7 +3,7 @@ moments as people write them: one way only, with a zone where there is a time.
 """
 
 from collections.abc import Callable
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 from typing import Annotated, Any, Protocol
 
 from pydantic import BeforeValidator
@@ -46,6 +46,14 @@ def read_moment(value: Any) -> date | datetime:
 
 Day = Annotated[date, BeforeValidator(read_day)]
 Moment = Annotated[date | datetime, BeforeValidator(read_moment)]
+From = Annotated[datetime, BeforeValidator(lambda value: in_utc(read_moment(value)))]
+To = Annotated[datetime, BeforeValidator(lambda value: in_utc(read_moment(value), time.max))]
+"""A day is meant from its beginning, and to its end."""
+
+
+def in_utc(moment: date | datetime, at: time = time.min) -> datetime:
+    """A day as one of its moments there, the first unless told otherwise."""
+    return moment.astimezone(UTC) if isinstance(moment, datetime) else datetime.combine(moment, at, UTC)
 
 
 def freeze(

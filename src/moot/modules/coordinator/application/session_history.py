@@ -1,11 +1,11 @@
 """Looking back: which sessions there were, and what each node of one did. REST and command line ask alike."""
 
 from collections.abc import AsyncIterator, Callable, Iterable
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import timedelta
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, Field
+from pydantic import AfterValidator, AwareDatetime, BaseModel, Field
 
 from moot.modules.coordinator.application.results import notices_of, past_result
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchResult
@@ -23,7 +23,7 @@ from moot.modules.coordinator.domain.model.session import (
 from moot.modules.coordinator.domain.ports.permission import NodePolicy, SymbolDirectory
 from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
 from moot.modules.coordinator.domain.texts import SAY
-from moot.shared.domain.clock import Day, read_moment
+from moot.shared.domain.clock import Day, From, in_utc
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.ids import LAST_PAGE, MOST_PER_PAGE, find_id
 from moot.shared.domain.symbol import Symbol
@@ -184,19 +184,11 @@ class SessionHistory:
         return await self._repository.calls(session_id, to, include_text=include_text)
 
 
-def _moment_in_utc(value: Any) -> datetime:
-    """A day begins at midnight UTC."""
-    moment = read_moment(value)
-    return moment.astimezone(UTC) if isinstance(moment, datetime) else _midnight(moment)
-
-
 def _some_text(text: str) -> str:
     if not text.strip() or not text.isprintable():
         raise refuse("blank")
     return text
 
-
-Moment = Annotated[datetime, BeforeValidator(_moment_in_utc)]
 
 TWO_FORMS = {
     "created_after": "start_date",
@@ -221,8 +213,8 @@ class SessionQuery(Strict):
     end_date: Day | None = Field(default=None, description="last day (UTC)")
     page: int = Field(default=1, ge=1, le=LAST_PAGE)
     page_size: int = Field(default=20, ge=1, le=MOST_PER_PAGE)
-    created_after: Moment | None = Field(default=None, description="from this moment on; or start_date")
-    created_before: Moment | None = Field(default=None, description="before this moment; or end_date")
+    created_after: From | None = Field(default=None, description="from this moment on; or start_date")
+    created_before: From | None = Field(default=None, description="before this moment; or end_date")
     skip: int | None = Field(default=None, ge=0, le=LAST_PAGE, description="how many to leave out; or page")
     limit: int | None = Field(default=None, ge=1, le=MOST_PER_PAGE, description="another name of page_size")
 
@@ -232,8 +224,8 @@ class SessionQuery(Strict):
         for other, field in TWO_FORMS.items():
             if other in given and field in given:
                 raise InvalidInput(SAY("sessions.both_forms", field=other, other=field), field=other)
-        start = _midnight(self.start_date) if self.start_date else self.created_after
-        end = _midnight(self.end_date) + timedelta(days=1) if self.end_date else self.created_before
+        start = in_utc(self.start_date) if self.start_date else self.created_after
+        end = in_utc(self.end_date) + timedelta(days=1) if self.end_date else self.created_before
         if start and end and start >= end:
             field = "end_date" if self.end_date else "created_before"
             raise InvalidInput(SAY("sessions.ends_first", field=field), field=field)
@@ -246,10 +238,6 @@ class SessionQuery(Strict):
                 include={"symbol", "status", "verdict_action", "trigger_source", "page", "skip"}
             ),
         )
-
-
-def _midnight(day: date) -> datetime:
-    return datetime.combine(day, time.min, UTC)
 
 
 def progress_of(session: ResearchSession, events: Iterable[SessionEvent]) -> list[NodeProgress]:

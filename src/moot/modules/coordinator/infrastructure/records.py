@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime
 from functools import cache, partial
 from typing import Any
 from uuid import UUID, uuid4
@@ -29,7 +29,7 @@ from moot.modules.llm_platform.application.call_logs import (
 )
 from moot.modules.llm_platform.container import CALL_BODIES, CALL_KINDS
 from moot.shared.domain.audit import Chain, Seal, Verification, WorkspaceVerification
-from moot.shared.domain.clock import Clock
+from moot.shared.domain.clock import Clock, in_utc
 from moot.shared.domain.messages import LOG_LOCALE, Locale, locale_of
 from moot.shared.domain.texts import SAY
 from moot.shared.domain.validation import refuse_field
@@ -113,7 +113,7 @@ class SessionPruning:
         """A day that has not come could take in sessions that still run."""
         if before > self._clock.now().astimezone(UTC).date():
             raise refuse_field("in_future", "before", before.isoformat())
-        return datetime.combine(before, time.min, UTC)
+        return in_utc(before)
 
     async def _count_calls(self, before: datetime, workspace: str) -> Counter[UUID | None]:
         """Those that have texts left, by the session that ended before that moment; None: they have no session."""

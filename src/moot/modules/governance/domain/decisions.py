@@ -5,16 +5,16 @@ import json
 import math
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass
-from datetime import UTC, datetime, time
+from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Literal, Protocol
 from uuid import UUID
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, Field
+from pydantic import AfterValidator, AwareDatetime, BaseModel, Field
 
 from moot.modules.governance.domain.conditions import DECISION_TYPES
 from moot.modules.governance.domain.rules import RuleAction, RuleCategory, RuleSource
-from moot.shared.domain.clock import SystemClock, read_moment
+from moot.shared.domain.clock import From, SystemClock, To
 from moot.shared.domain.ids import LAST_PAGE, MOST_PER_PAGE
 from moot.shared.domain.validation import Strict, quote, refuse
 
@@ -120,12 +120,6 @@ def _some_text(text: str) -> str:
     return text
 
 
-def moment(value: Any, at: time = time.min) -> datetime:
-    """A day, at its first moment unless told otherwise; or a moment, which needs its zone."""
-    found = read_moment(value)
-    return found.astimezone(UTC) if isinstance(found, datetime) else datetime.combine(found, at, UTC)
-
-
 def _require_known(decision_type: str) -> str:
     if decision_type not in DECISION_TYPES:
         raise refuse("literal_error", got=quote(decision_type), allowed=list(DECISION_TYPES))
@@ -134,9 +128,6 @@ def _require_known(decision_type: str) -> str:
 
 Name = Annotated[str, AfterValidator(_some_text)]
 KnownType = Annotated[str, AfterValidator(_require_known)]
-From = Annotated[datetime, BeforeValidator(moment)]
-To = Annotated[datetime, BeforeValidator(lambda value: moment(value, time.max))]
-"""A day is meant to its end."""
 
 
 class RecordedResult(BaseModel, frozen=True):

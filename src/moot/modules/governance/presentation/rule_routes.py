@@ -15,7 +15,7 @@ from moot.modules.governance.application.decision_log import simulate
 from moot.modules.governance.application.rule_files import Reading, write_rules
 from moot.modules.governance.application.rule_generator import Wish
 from moot.modules.governance.application.rulesets import Change, Edited
-from moot.modules.governance.domain.decisions import From, ValidationStatus
+from moot.modules.governance.domain.decisions import ValidationStatus
 from moot.modules.governance.domain.rules import EnhancedRule
 from moot.modules.governance.domain.rulesets import Activation, RuleChanges, Ruleset, as_data
 from moot.modules.governance.domain.texts import SAY
@@ -30,6 +30,7 @@ from moot.modules.governance.presentation.dependencies import (
     Rulesets,
     json_only,
 )
+from moot.shared.domain.clock import From
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.validation import Strict
 from moot.shared.presentation.caller import Reader, Workspace

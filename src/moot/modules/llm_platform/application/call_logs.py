@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, timedelta
 from typing import Annotated, Any, Literal, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel
 from moot.modules.llm_platform.domain.call_record import CallLogItem, ExternalCallItem
 from moot.modules.llm_platform.domain.model_config import LLMConfig
 from moot.modules.llm_platform.domain.texts import SAY
-from moot.shared.domain.clock import Clock
+from moot.shared.domain.clock import Clock, in_utc
 from moot.shared.domain.errors import Unavailable
 
 BATCH_BUDGET_EXCEEDED = "BATCH_BUDGET_EXCEEDED"
@@ -132,7 +132,7 @@ class UsageService:
         """`since` is the first UTC day that counts."""
         if self._read is None:
             raise Unavailable(SAY("usage.not_stored"), code="PERSISTENCE_OFF")
-        start = datetime.combine(since, time.min, UTC) if since else None
+        start = in_utc(since) if since else None
         lines = await self._read(by, workspace, start, None)
         if by == "day":
             lines.sort(key=lambda line: line.name, reverse=True)
