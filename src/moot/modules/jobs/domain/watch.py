@@ -8,8 +8,6 @@ from uuid import UUID
 from pydantic import AwareDatetime, BaseModel, Field
 
 from moot.shared.domain.claims import Action
-from moot.shared.domain.facts import Company
-from moot.shared.domain.symbol import Symbol
 from moot.shared.domain.validation import Strict
 
 DEFAULT_LIST = "default"
@@ -80,16 +78,6 @@ class WatchStore(Protocol):
         `at_most`."""
 
     async def remove(self, workspace: str, list_name: str, symbols: Sequence[str]) -> None: ...
-
-
-class Companies(Protocol):
-    """Market data's directory, as jobs see it."""
-
-    async def symbol(self, text: str) -> Symbol:
-        """The share that a person means; raise `InvalidInput` that names what is near otherwise."""
-
-    async def company(self, symbol: Symbol, *, as_of: datetime) -> Company:
-        """Raise `InvalidInput` that helps where there was none then."""
 
 
 class Rulings(Protocol):

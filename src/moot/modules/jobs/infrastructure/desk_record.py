@@ -15,9 +15,10 @@ from moot.modules.coordinator.application.session_queue import WHAT_IF
 from moot.modules.jobs.application.batches import Batches
 from moot.modules.jobs.domain.batches import BatchResults
 from moot.modules.jobs.domain.notices import Told
-from moot.modules.jobs.domain.watch import Companies, Ruling
+from moot.modules.jobs.domain.watch import Ruling
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import AppError
+from moot.shared.domain.facts import SymbolDirectory
 from moot.shared.domain.messages import LOCALES, Locale
 from moot.shared.domain.symbol import Symbol
 
@@ -29,7 +30,7 @@ class DeskRecord:
     def __init__(
         self,
         history: SessionHistory,
-        companies: Companies,
+        companies: SymbolDirectory,
         clock: Clock,
         batches: Callable[[str], Batches],
     ) -> None:
