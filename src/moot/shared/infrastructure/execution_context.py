@@ -15,7 +15,7 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, Field, InstanceOf
 
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale, Message, in_words
-from moot.shared.domain.turns import Priority
+from moot.shared.domain.rate_limits import Priority
 from moot.shared.infrastructure.working_time import Stopwatch
 
 DEFAULT_WORKSPACE = "default"

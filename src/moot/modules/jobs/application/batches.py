@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
-from moot.modules.jobs.application.tending import BatchKeeper
+from moot.modules.jobs.application.batch_keeper import BatchKeeper
 from moot.modules.jobs.domain.batches import (
     WATCHED,
     Answer,

@@ -14,7 +14,7 @@ from moot.modules.coordinator.application.dtos.research_dtos import ResearchBody
 from moot.modules.coordinator.application.session_history import SessionOutcome
 from moot.modules.coordinator.application.session_queue import BATCH
 from moot.modules.coordinator.container import CoordinatorContainer
-from moot.modules.jobs.domain.batches import Answer, Batch, BatchRequest, Screened, Screening, State
+from moot.modules.jobs.domain.batches import Answer, Batch, BatchRequest, Ruled, Screened, Screening, State
 from moot.modules.jobs.domain.schedules import Synced
 from moot.modules.llm_platform.application.call_logs import BATCH_BUDGET_EXCEEDED
 from moot.modules.market_data.application.market_data import name_listed
@@ -127,18 +127,13 @@ def _brief(request: BatchRequest) -> dict[str, Any]:
 def _read(outcome: SessionOutcome) -> Answer:
     state = STATES.get(outcome.status) or VERDICTS.get(outcome.verdict_status) or "failed"
     judged = state == "judged"
+    told = {*Answer.model_fields} - (set() if judged else {*Ruled.model_fields})
     return Answer(
+        **outcome.model_dump(include=told),
         session_id=outcome.id,
-        symbol=outcome.symbol,
         state="cancelled" if outcome.status == "cancelled" else state,
         action=outcome.verdict_action,
         lean=_lean(outcome) if judged else None,
-        confidence=outcome.confidence if judged else None,
-        position_percent=outcome.position_percent if judged else None,
-        reason=outcome.reason,
-        requests=outcome.requests,
-        tokens=outcome.tokens,
-        cost=outcome.cost,
         over_limit=BATCH_BUDGET_EXCEEDED in outcome.failures,
     )
 
