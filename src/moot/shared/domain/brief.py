@@ -2,6 +2,7 @@
 took.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 from pydantic import BaseModel, Field, StrictBool
@@ -20,6 +21,12 @@ class Usage(BaseModel, frozen=True):
     requests: int = 0
     tokens: int = 0
     cost: float | None = 0.0
+
+
+def add_costs(costs: Iterable[float | None]) -> float | None:
+    """None: one of them is not known."""
+    known = list(costs)
+    return None if None in known else sum(filter(None, known))
 
 
 class Brief(BaseModel, frozen=True):

@@ -14,6 +14,7 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, Field, InstanceOf
 
+from moot.shared.domain.brief import Usage
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale, Message, in_words
 from moot.shared.domain.rate_limits import Priority
 from moot.shared.infrastructure.working_time import Stopwatch
@@ -41,6 +42,10 @@ class Tally:
     unpriced: int = 0
     uncounted: int = 0
     waiting: Stopwatch = field(default_factory=Stopwatch)
+
+    @property
+    def usage(self) -> Usage:
+        return Usage(requests=self.requests, tokens=self.tokens, cost=None if self.unpriced else self.cost)
 
 
 class ExecutionContext(BaseModel, frozen=True):

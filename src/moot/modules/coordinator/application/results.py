@@ -88,13 +88,7 @@ def past_result(
 
 
 def complete(result: ResearchResult, session: ResearchSession, tally: Tally, currency: str) -> ResearchResult:
-    used = ModelUsage(
-        requests=tally.requests,
-        tokens=tally.tokens,
-        cost=None if tally.unpriced else tally.cost,
-        currency=currency,
-        uncounted=tally.uncounted,
-    )
+    used = ModelUsage(**dict(tally.usage), currency=currency, uncounted=tally.uncounted)
     known = {
         "session_id": str(session.id),
         "as_of": session.as_of,

@@ -193,10 +193,9 @@ class SqlSessionRecord(SqlResearchSessionRepository):
         for session_id, code in failures:
             codes[session_id].add(code or "")
         spent = await self._llm.add_up([row["id"] for row in rows])
-        taken = {session_id: told.tell() for session_id, told in spent.items()}
 
         def tell(session_id: UUID, row: RowMapping) -> SessionOutcome:
-            known = {**row, "failures": codes[session_id], **taken.get(session_id, {})}
+            known = {**row, "failures": codes[session_id], **dict(spent.get(session_id, ()))}
             return SessionOutcome.model_validate(points[session_id] | known)
 
         return [tell(row["id"], row) for row in rows]

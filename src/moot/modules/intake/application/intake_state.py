@@ -63,8 +63,7 @@ class Errand:
     @property
     def spent(self) -> Spent:
         """What models took so far, outside of the experts' sessions."""
-        cost = None if self.tally.unpriced else self.tally.cost
-        return Spent(requests=self.tally.requests, tokens=self.tally.tokens, cost=cost)
+        return Spent(**dict(self.tally.usage))
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from moot.modules.jobs.domain.batches import (
 from moot.modules.jobs.domain.ranking import compare, name_state, rank
 from moot.modules.jobs.domain.texts import SAY
 from moot.modules.jobs.domain.watch import WatchStore
+from moot.shared.domain.brief import add_costs
 from moot.shared.domain.clock import Clock, freeze
 from moot.shared.domain.errors import Conflict, InvalidInput, NotFound
 from moot.shared.domain.ids import find_id
@@ -187,12 +188,11 @@ class BatchService(Batches):
         ]
 
     def _count(self, batch: Batch, answers: Sequence[Answer]) -> Progress:
-        costs = [answer.cost for answer in answers]
         return Progress(
             states=Counter(name_state(answer, batch) for answer in answers),
             requests=sum(answer.requests for answer in answers),
             tokens=sum(answer.tokens for answer in answers),
-            cost=None if None in costs else sum(cost for cost in costs if cost),
+            cost=add_costs(answer.cost for answer in answers),
             currency=self._currency,
         )
 

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import date, datetime, timedelta
-from typing import Annotated, Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import Annotated, Literal, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel
@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BaseModel
 from moot.modules.llm_platform.domain.call_record import CallLogItem, ExternalCallItem
 from moot.modules.llm_platform.domain.model_config import LLMConfig
 from moot.modules.llm_platform.domain.texts import SAY
+from moot.shared.domain.brief import Usage
 from moot.shared.domain.clock import Clock, in_utc
 from moot.shared.domain.errors import Unavailable
 
@@ -92,26 +93,9 @@ class CallLogQueryService(Protocol[Item_co]):
         """In the order in which they were made. Nothing for a session nobody knows."""
 
 
-class Spent(NamedTuple):
-    """What live calls have taken so far; `unpriced` of them have a cost nobody knows."""
-
-    requests: int = 0
-    tokens: int = 0
-    cost: float = 0.0
-    unpriced: int = 0
-
-    def tell(self) -> dict[str, Any]:
-        """Without a cost, where nobody knows all of it."""
-        return {
-            "requests": self.requests,
-            "tokens": self.tokens,
-            "cost": None if self.unpriced else self.cost,
-        }
-
-
 class LLMCallLogQueryService(CallLogQueryService[CallLogItem], Protocol):
-    async def add_up(self, session_ids: Sequence[UUID]) -> dict[UUID, Spent]:
-        """By session, of those that asked a model."""
+    async def add_up(self, session_ids: Sequence[UUID]) -> dict[UUID, Usage]:
+        """What live calls have taken so far, by session, of those that asked a model."""
 
 
 ExternalAPICallLogQueryService = CallLogQueryService[ExternalCallItem]

@@ -8,9 +8,10 @@ from uuid import UUID
 from pydantic import BaseModel
 from sqlalchemy import ColumnElement, Float, and_, case, cast, func, select
 
-from moot.modules.llm_platform.application.call_logs import By, Spent, UsageLine
+from moot.modules.llm_platform.application.call_logs import By, UsageLine
 from moot.modules.llm_platform.domain.call_record import CallJournal, CallLogItem, ExternalCallItem
 from moot.modules.llm_platform.infrastructure.tables import LLMCallLog
+from moot.shared.domain.brief import Usage
 from moot.shared.infrastructure.audit_trail import Kind
 from moot.shared.infrastructure.call_audit import (
     EXTERNAL_ANSWER,
@@ -108,13 +109,16 @@ class SqlCallLogs(Generic[M]):
 
 
 class SqlModelCalls(SqlCallLogs[CallLogItem]):
-    async def add_up(self, session_ids: Sequence[UUID]) -> dict[UUID, Spent]:
+    async def add_up(self, session_ids: Sequence[UUID]) -> dict[UUID, Usage]:
         unpriced = func.count(case((and_(Call.cost.is_(None), SUCCEEDED), 1)))
         sums = [USAGE["calls"], USAGE["total_tokens"], USAGE["cost"], unpriced]
         mine = select(Call.session_id, *sums).where(Call.session_id.in_(session_ids), LIVE)
         async with transaction(self._database.session) as db:
             found = await db.execute(mine.group_by(Call.session_id))
-            return {session_id: Spent(*spent) for session_id, *spent in found}
+            return {
+                session_id: Usage(requests=calls, tokens=tokens, cost=None if unknown else cost)
+                for session_id, calls, tokens, cost, unknown in found
+            }
 
 
 class SqlCallJournal(CallJournal):
