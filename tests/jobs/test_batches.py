@@ -19,11 +19,12 @@ from moot.desk import Moot
 from moot.modules.coordinator.application.session_history import SessionFilter
 from moot.modules.jobs.application.batch_report import render
 from moot.modules.jobs.application.batches import BatchResults, BatchService, BatchView
-from moot.modules.jobs.domain.batches import Answer, Screened, Screening
+from moot.modules.jobs.domain.batches import Answer
 from moot.modules.jobs.domain.ranking import compare, rank
 from moot.modules.jobs.infrastructure.batch_desk import DeskPanel
 from moot.modules.llm_platform.infrastructure import spending_store
 from moot.shared.domain.errors import Conflict, InvalidInput, NotFound, Unavailable
+from moot.shared.domain.universe import Screened, Screening
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.settings import Settings
 from tests.fakes.careful_model import careful

@@ -24,7 +24,6 @@ from moot.modules.jobs.domain.batches import (
     Panel,
     Progress,
     Ranked,
-    Screening,
 )
 from moot.modules.jobs.domain.ranking import compare, name_state, rank
 from moot.modules.jobs.domain.texts import SAY
@@ -34,6 +33,7 @@ from moot.shared.domain.clock import Clock, freeze
 from moot.shared.domain.errors import Conflict, InvalidInput, NotFound
 from moot.shared.domain.ids import find_id
 from moot.shared.domain.symbol import Symbol
+from moot.shared.domain.universe import Screening
 from moot.shared.domain.validation import validate
 
 __all__ = ["Batch", "BatchPage", "BatchRequest", "BatchResults", "BatchView", "Format", "Progress", "Ranked"]
@@ -98,7 +98,7 @@ class BatchService(Batches):
         batch_id: UUID | None = None,
     ) -> BatchView:
         """With a `batch_id` that is known, that batch: whoever is not sure whether it was begun asks again."""
-        asked = request if isinstance(request, BatchRequest) else validate(BatchRequest, request)
+        asked = validate(BatchRequest, request)
         if batch_id is not None and (known := await self._store.find(batch_id, self._workspace)):
             return (await self._view([known]))[0]
         self._panel.check(asked)

@@ -14,7 +14,7 @@ from moot.modules.coordinator.application.dtos.research_dtos import ResearchBody
 from moot.modules.coordinator.application.session_history import SessionOutcome
 from moot.modules.coordinator.application.session_queue import BATCH
 from moot.modules.coordinator.container import CoordinatorContainer
-from moot.modules.jobs.domain.batches import Answer, Batch, BatchRequest, Ruled, Screened, Screening, State
+from moot.modules.jobs.domain.batches import Answer, Batch, BatchRequest, Ruled, State
 from moot.modules.jobs.domain.schedules import Synced
 from moot.modules.llm_platform.application.call_logs import BATCH_BUDGET_EXCEEDED
 from moot.modules.market_data.application.market_data import name_listed
@@ -27,6 +27,7 @@ from moot.shared.domain.errors import AppError, Conflict
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.messages import Locale, in_words
 from moot.shared.domain.symbol import Market, Symbol
+from moot.shared.domain.universe import Screening
 from moot.shared.domain.validation import validate
 from moot.shared.infrastructure.redaction import REDACT, error_text
 
@@ -80,11 +81,7 @@ class DeskPanel:
         able = {screener.service.expert for screener in service.screeners}
         experts: Collection[ExpertType] = request.experts if able & {*request.experts} else tuple(ExpertType)
         found = await service.run(symbols, as_of=as_of, locale=request.locale, experts=experts)
-        return Screening(
-            shares=tuple(Screened.model_validate(dict(share)) for share in found.shares),
-            left_out=found.left_out,
-            notes=found.notes,
-        )
+        return Screening(**dict(found))
 
     def _load_screen(self, request: BatchRequest) -> ScreenService:
         """In a thread: it takes seconds, in which leases are to be renewed."""

@@ -10,9 +10,10 @@ from pydantic_core import from_json, to_json
 from sqlalchemy import Connection, Index, LargeBinary, String, Text, false, func, select
 from sqlalchemy.orm import Mapped, mapped_column
 
-from moot.modules.jobs.domain.batches import Batch, BatchStatus, BatchStore, Screening
+from moot.modules.jobs.domain.batches import Batch, BatchStatus, BatchStore
 from moot.modules.jobs.infrastructure.causes import note_batches
 from moot.shared.domain.ids import MOST_PER_PAGE
+from moot.shared.domain.universe import Screening
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.leases import LeasedRow, SqlLeases
 from moot.shared.infrastructure.tables import Base
