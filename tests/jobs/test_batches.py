@@ -348,6 +348,14 @@ class TestUniverse:
         with pytest.raises(InvalidInput, match="There is no watch-list yours"):
             await batches.start({**ASKED, "universe": ["watch:yours"]})
 
+    async def test_a_share_is_in_it_from_the_day_of_its_exchange_on_which_it_was_listed(
+        self, desk: Moot
+    ) -> None:
+        batches, asked = desk.jobs.batches(), {**ASKED, "universe": ["900006.DEMO"]}
+        with pytest.raises(InvalidInput, match="means no share that was listed then"):
+            await batches.start(asked | {"as_of": "2023-03-14"})
+        assert (await batches.start(asked | {"as_of": "2023-03-15"})).shares == 1
+
     async def test_an_index_needs_a_source_that_tells_its_members(self, desk: Moot) -> None:
         with pytest.raises(Unavailable, match="Set MOOT_TUSHARE_TOKEN, or name the shares in a file"):
             await desk.jobs.batches().start({**ASKED, "universe": ["csi300"]})

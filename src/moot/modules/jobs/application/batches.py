@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from datetime import UTC, date, datetime, time
+from datetime import datetime, time
 from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
@@ -29,7 +29,7 @@ from moot.modules.jobs.domain.ranking import compare, name_state, rank
 from moot.modules.jobs.domain.texts import SAY
 from moot.modules.jobs.domain.watch import WatchStore
 from moot.shared.domain.brief import add_costs
-from moot.shared.domain.clock import Clock, freeze
+from moot.shared.domain.clock import Clock, freeze, in_utc
 from moot.shared.domain.errors import Conflict, InvalidInput, NotFound
 from moot.shared.domain.ids import find_id
 from moot.shared.domain.symbol import Symbol
@@ -38,6 +38,8 @@ from moot.shared.domain.validation import validate
 
 __all__ = ["Batch", "BatchPage", "BatchRequest", "BatchResults", "BatchView", "Format", "Progress", "Ranked"]
 
+NOON = time(12)
+"""In UTC: at every exchange it is on that day, by which a share was listed or not."""
 TOLD = 20
 """So many of those that mean no share."""
 
@@ -205,8 +207,7 @@ class BatchService(Batches):
         """Each symbol once, in the order in which they were given."""
         then = self._clock.now()
         if asked.as_of is not None:
-            end = asked.as_of if isinstance(asked.as_of, datetime) else _end_of(asked.as_of)
-            then = min(then, end)
+            then = min(then, in_utc(asked.as_of, NOON))
         symbols: dict[str, None] = {}
         unknown: list[LeftOut] = []
         for text in asked.universe:
@@ -228,10 +229,6 @@ class BatchService(Batches):
         if not watched:
             raise InvalidInput(SAY("batch.no_list", name=name), field="universe")
         return [one.symbol for one in watched]
-
-
-def _end_of(day: date) -> datetime:
-    return datetime.combine(day, time.max, UTC)
 
 
 def _refuse_unknown(unknown: Sequence[LeftOut]) -> InvalidInput:
