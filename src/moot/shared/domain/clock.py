@@ -44,16 +44,14 @@ def read_moment(value: Any) -> date | datetime:
     raise refuse("moment_malformed", got=quote(value))
 
 
+def in_utc(when: date | datetime, at: time = time.min) -> datetime:
+    """A moment; of a day its first, unless told otherwise."""
+    return when.astimezone(UTC) if isinstance(when, datetime) else datetime.combine(when, at, UTC)
+
+
 Day = Annotated[date, BeforeValidator(read_day)]
 Moment = Annotated[date | datetime, BeforeValidator(read_moment)]
-From = Annotated[datetime, BeforeValidator(lambda value: in_utc(read_moment(value)))]
-To = Annotated[datetime, BeforeValidator(lambda value: in_utc(read_moment(value), time.max))]
-"""A day is meant from its beginning, and to its end."""
-
-
-def in_utc(moment: date | datetime, at: time = time.min) -> datetime:
-    """A day as one of its moments there, the first unless told otherwise."""
-    return moment.astimezone(UTC) if isinstance(moment, datetime) else datetime.combine(moment, at, UTC)
+Instant = Annotated[datetime, BeforeValidator(lambda value: in_utc(read_moment(value)))]
 
 
 def freeze(

@@ -23,7 +23,7 @@ from moot.modules.coordinator.domain.model.session import (
 from moot.modules.coordinator.domain.ports.permission import NodePolicy
 from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
 from moot.modules.coordinator.domain.texts import SAY
-from moot.shared.domain.clock import Day, From, in_utc
+from moot.shared.domain.clock import Day, Instant, in_utc
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.facts import SymbolDirectory
 from moot.shared.domain.ids import LAST_PAGE, MOST_PER_PAGE, find_id
@@ -214,8 +214,8 @@ class SessionQuery(Strict):
     end_date: Day | None = Field(default=None, description="last day (UTC)")
     page: int = Field(default=1, ge=1, le=LAST_PAGE)
     page_size: int = Field(default=20, ge=1, le=MOST_PER_PAGE)
-    created_after: From | None = Field(default=None, description="from this moment on; or start_date")
-    created_before: From | None = Field(default=None, description="before this moment; or end_date")
+    created_after: Instant | None = Field(default=None, description="from this moment on; or start_date")
+    created_before: Instant | None = Field(default=None, description="before this moment; or end_date")
     skip: int | None = Field(default=None, ge=0, le=LAST_PAGE, description="how many to leave out; or page")
     limit: int | None = Field(default=None, ge=1, le=MOST_PER_PAGE, description="another name of page_size")
 

@@ -5,16 +5,16 @@ import json
 import math
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass
-from datetime import datetime
+from datetime import datetime, time
 from enum import StrEnum
 from typing import Annotated, Any, Literal, Protocol
 from uuid import UUID
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, Field
+from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, Field
 
 from moot.modules.governance.domain.conditions import DECISION_TYPES
 from moot.modules.governance.domain.rules import RuleAction, RuleCategory, RuleSource
-from moot.shared.domain.clock import From, SystemClock, To
+from moot.shared.domain.clock import Instant, SystemClock, in_utc, read_moment
 from moot.shared.domain.ids import LAST_PAGE, MOST_PER_PAGE
 from moot.shared.domain.validation import Strict, quote, refuse
 
@@ -128,6 +128,8 @@ def _require_known(decision_type: str) -> str:
 
 Name = Annotated[str, AfterValidator(_some_text)]
 KnownType = Annotated[str, AfterValidator(_require_known)]
+To = Annotated[datetime, BeforeValidator(lambda value: in_utc(read_moment(value), time.max))]
+"""A day is meant to its end."""
 
 
 class RecordedResult(BaseModel, frozen=True):
@@ -197,7 +199,7 @@ class DecisionFilter(Strict, populate_by_name=True):
     decision_type: Name | None = Field(default=None, alias="type")
     session_id: UUID | None = Field(default=None, alias="session")
     requester: Name | None = None
-    decided_from: From | None = Field(
+    decided_from: Instant | None = Field(
         default=None, alias="from", description="a day, or a moment with its zone"
     )
     decided_before: To | None = Field(default=None, alias="to", description="a day to its end, or a moment")

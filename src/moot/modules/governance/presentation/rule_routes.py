@@ -30,7 +30,7 @@ from moot.modules.governance.presentation.dependencies import (
     Rulesets,
     json_only,
 )
-from moot.shared.domain.clock import From
+from moot.shared.domain.clock import Instant
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.validation import Strict
 from moot.shared.presentation.caller import Reader, Workspace
@@ -279,7 +279,7 @@ SINCE = Query(description="a day, or a moment with its zone: decisions made from
     responses=NOT_THERE,
 )
 async def simulate_ruleset(
-    number: Number, since: Annotated[From, SINCE], desk: Desk, decisions: Decisions
+    number: Number, since: Annotated[Instant, SINCE], desk: Desk, decisions: Decisions
 ) -> Simulated:
     """Decides each again with what was known at its time. Nothing is stored."""
     book, rules = desk.governance.book, desk.stored.rules_of(await desk.stored.get(number, desk.workspace))
