@@ -45,6 +45,7 @@ class Tally:
 
     @property
     def usage(self) -> Usage:
+        """Without a cost, where nobody knows all of it."""
         return Usage(requests=self.requests, tokens=self.tokens, cost=None if self.unpriced else self.cost)
 
 

@@ -29,6 +29,7 @@ from moot.modules.llm_platform.application.call_logs import (
 )
 from moot.modules.llm_platform.container import CALL_BODIES, CALL_KINDS
 from moot.shared.domain.audit import Chain, Seal, Verification, WorkspaceVerification
+from moot.shared.domain.brief import Usage
 from moot.shared.domain.clock import Clock, in_utc
 from moot.shared.domain.messages import LOG_LOCALE, Locale, locale_of
 from moot.shared.domain.texts import SAY
@@ -195,7 +196,7 @@ class SqlSessionRecord(SqlResearchSessionRepository):
         spent = await self._llm.add_up([row["id"] for row in rows])
 
         def tell(session_id: UUID, row: RowMapping) -> SessionOutcome:
-            known = {**row, "failures": codes[session_id], **dict(spent.get(session_id, ()))}
+            known = {**row, "failures": codes[session_id], **dict(spent.get(session_id, Usage()))}
             return SessionOutcome.model_validate(points[session_id] | known)
 
         return [tell(row["id"], row) for row in rows]

@@ -111,14 +111,13 @@ class SqlCallLogs(Generic[M]):
 class SqlModelCalls(SqlCallLogs[CallLogItem]):
     async def add_up(self, session_ids: Sequence[UUID]) -> dict[UUID, Usage]:
         unpriced = func.count(case((and_(Call.cost.is_(None), SUCCEEDED), 1)))
-        sums = [USAGE["calls"], USAGE["total_tokens"], USAGE["cost"], unpriced]
-        mine = select(Call.session_id, *sums).where(Call.session_id.in_(session_ids), LIVE)
+        cost = case((unpriced == 0, USAGE["cost"]))  # null where nobody knows all of it
+        sums = {"requests": USAGE["calls"], "tokens": USAGE["total_tokens"], "cost": cost}
+        of_each = select(Call.session_id, *(column.label(name) for name, column in sums.items()))
+        mine = of_each.where(Call.session_id.in_(session_ids), LIVE).group_by(Call.session_id)
         async with transaction(self._database.session) as db:
-            found = await db.execute(mine.group_by(Call.session_id))
-            return {
-                session_id: Usage(requests=calls, tokens=tokens, cost=None if unknown else cost)
-                for session_id, calls, tokens, cost, unknown in found
-            }
+            found = await db.execute(mine)
+            return {row.session_id: Usage.model_validate(row, from_attributes=True) for row in found}
 
 
 class SqlCallJournal(CallJournal):
