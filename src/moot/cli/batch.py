@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from moot.cli import options
+from moot.cli.command import command, on_desk, refuse_existing, write_file
 from moot.cli.options import AsJson, argument, group, option
-from moot.cli.outcome import command, on_desk, refuse_existing, write_file
 from moot.cli.printing import Prose, in_words, line_field, price, print_json, print_table, progress_bar, tell
 from moot.cli.texts import environment_locale, say
 from moot.cli.universe import SkipUnknown, Top, naming_lines, read_universe, word_request

@@ -7,8 +7,8 @@ from rich.console import Console
 from rich.text import Text
 
 from moot.cli import options
+from moot.cli.command import command, on_desk
 from moot.cli.options import AsJson, argument, group, option
-from moot.cli.outcome import command, on_desk
 from moot.cli.printing import field, line_field, list_facts, print_table, tell
 from moot.cli.texts import say
 from moot.cli.universe import SkipUnknown, Top, naming_lines, read_universe, word_request
