@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from moot.shared.domain.brief import Usage, add_costs
+from moot.shared.domain.brief import Usage
 from moot.shared.domain.messages import Locale
 
 Intent = Literal["equity", "research", "unclear"]
@@ -150,10 +150,11 @@ class Spent(Usage):
     currency: str = ""
 
     def __add__(self, other: "Spent") -> "Spent":
+        known = self.cost is not None and other.cost is not None
         return Spent(
             requests=self.requests + other.requests,
             tokens=self.tokens + other.tokens,
-            cost=add_costs([self.cost, other.cost]),
+            cost=(self.cost or 0.0) + (other.cost or 0.0) if known else None,
             currency=self.currency or other.currency,
         )
 
