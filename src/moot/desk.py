@@ -28,9 +28,9 @@ from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 from moot.shared.infrastructure.home import make_private_folder, write_private
 from moot.shared.infrastructure.logging import configure_quietly
+from moot.shared.infrastructure.rate_limit_store import SqlTurns
 from moot.shared.infrastructure.redaction import REDACT
 from moot.shared.infrastructure.settings import Settings, load_settings, split_names
-from moot.shared.infrastructure.turn_store import SqlTurns
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence

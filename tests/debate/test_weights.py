@@ -2,7 +2,8 @@
 
 import pytest
 
-from moot.modules.debate.domain.weighing import HORIZONS, KindWeight, Weighing, count_over, load_weights
+from moot.modules.debate.domain.weighing import KindWeight, Weighing, count_over, load_weights
+from moot.shared.domain.claims import HORIZONS
 from moot.shared.domain.experts import ExpertType
 from tests.fakes.debate import claim
 

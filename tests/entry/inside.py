@@ -18,7 +18,7 @@ Run = Callable[..., Awaitable[CompletedProcess[str]]]
 
 def inside(home: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs beside the test, whose servers have to answer meanwhile. The log is left out: it belongs to a process."""
-    monkeypatch.setattr("moot.cli.outcome.configure_logging", lambda level, file: None)
+    monkeypatch.setattr("moot.cli.command.configure_logging", lambda level, file: None)
 
     async def run(*arguments: str, typed: str = "", **more: str) -> CompletedProcess[str]:
         wanted = environment(home, **more)

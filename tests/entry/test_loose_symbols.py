@@ -192,7 +192,7 @@ async def test_a_question_names_its_share_as_loosely(doors: Doors) -> None:
 class TestInATerminal:
     @pytest.fixture(autouse=True)
     def somebody(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("moot.cli.outcome.somebody_is_there", lambda: True)
+        monkeypatch.setattr("moot.cli.command.somebody_is_there", lambda: True)
 
     @pytest.fixture
     def moot(self, home: Path, monkeypatch: pytest.MonkeyPatch) -> Run:

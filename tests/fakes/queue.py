@@ -6,7 +6,7 @@ from uuid import UUID
 
 from moot.modules.coordinator.application.session_queue import SessionQueue
 from moot.modules.coordinator.application.sessions import Sessions
-from moot.shared.domain.turns import Priority
+from moot.shared.domain.rate_limits import Priority
 
 
 class OwnQueue(SessionQueue):

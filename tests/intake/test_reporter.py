@@ -655,6 +655,10 @@ def test_a_signal_leans_as_far_as_it_is_sure(signal: str, leans: float):
     assert leaning(signal, 0.5) == leans
 
 
+def test_a_verdict_leans_by_what_its_weight_has_over_one_that_is_undecided():
+    assert [round(leaning(action, 0.55), 2) for action in ("BUY", "HOLD", "SELL")] == [0.1, 0, -0.1]
+
+
 VALUED = [
     {"id": "valuation.pb", "value": 6.252, "unit": "x"},
     {"id": "valuation.pe_ttm", "value": 28.0, "unit": "x"},

@@ -19,11 +19,12 @@ from moot.desk import Moot
 from moot.modules.coordinator.application.session_history import SessionFilter
 from moot.modules.jobs.application.batch_report import render
 from moot.modules.jobs.application.batches import BatchResults, BatchService, BatchView
-from moot.modules.jobs.domain.batches import Answer, Screened, Screening
+from moot.modules.jobs.domain.batches import Answer
 from moot.modules.jobs.domain.ranking import compare, rank
 from moot.modules.jobs.infrastructure.batch_desk import DeskPanel
 from moot.modules.llm_platform.infrastructure import spending_store
 from moot.shared.domain.errors import Conflict, InvalidInput, NotFound, Unavailable
+from moot.shared.domain.universe import Screened, Screening
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.settings import Settings
 from tests.fakes.careful_model import careful
@@ -346,6 +347,14 @@ class TestUniverse:
         assert (await batches.start({**ASKED, "universe": ["all", "900002"]})).shares == 33
         with pytest.raises(InvalidInput, match="There is no watch-list yours"):
             await batches.start({**ASKED, "universe": ["watch:yours"]})
+
+    async def test_a_share_is_in_it_from_the_day_of_its_exchange_on_which_it_was_listed(
+        self, desk: Moot
+    ) -> None:
+        batches, asked = desk.jobs.batches(), {**ASKED, "universe": ["900006.DEMO"]}
+        with pytest.raises(InvalidInput, match="means no share that was listed then"):
+            await batches.start(asked | {"as_of": "2023-03-14"})
+        assert (await batches.start(asked | {"as_of": "2023-03-15"})).shares == 1
 
     async def test_an_index_needs_a_source_that_tells_its_members(self, desk: Moot) -> None:
         with pytest.raises(Unavailable, match="Set MOOT_TUSHARE_TOKEN, or name the shares in a file"):

@@ -16,7 +16,7 @@ from moot.modules.llm_platform.domain.exceptions import BudgetExceeded, LLMConne
 from moot.modules.llm_platform.domain.model_config import LLMConfig
 from moot.modules.llm_platform.infrastructure.spending_store import SqlBudget
 from moot.shared.domain.clock import SystemClock
-from moot.shared.domain.turns import NotYet, Rate
+from moot.shared.domain.rate_limits import NotYet, Rate
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.execution_context import ExecutionContext
 from moot.shared.infrastructure.tables import RateLimitRow

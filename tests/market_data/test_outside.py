@@ -24,13 +24,13 @@ from moot.modules.market_data.infrastructure.providers.outside import (
 )
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.guard import Dependency, LeftAlone
+from moot.shared.domain.rate_limits import Priority, Turns
 from moot.shared.domain.symbol import Market
-from moot.shared.domain.turns import Priority, Turns
 from moot.shared.infrastructure.call_audit import ExternalCalls
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.execution_context import ExecutionContext
+from moot.shared.infrastructure.rate_limit_store import SqlTurns
 from moot.shared.infrastructure.tables import RateLimitRow
-from moot.shared.infrastructure.turn_store import SqlTurns
 from moot.shared.infrastructure.working_time import WorkingTime
 from tests.fakes.call_record import Record
 from tests.fakes.clock import FixedClock, leap, settle

@@ -38,7 +38,7 @@ async def test_a_batch_is_begun_paused_resumed_and_cancelled(client):
     assert "mine" in (await client.get("/batches")).text
     for turn, then in (("pause", "paused"), ("resume", "running"), ("cancel", "cancelled")):
         assert (await client.post(f"{path}/{turn}")).status_code == 303
-        assert f"batch-{then}" in (await client.get(path)).text
+        assert f"batch-status-{then}" in (await client.get(path)).text
     late = await client.post(f"{path}/pause")
     assert (late.status_code, 'role="alert"' in late.text) == (409, True)
 

@@ -16,8 +16,8 @@ from rich.markdown import Heading, Markdown, MarkdownElement, Paragraph
 from rich.table import Table
 from rich.text import Text
 
+from moot.cli.command import command, on_desk
 from moot.cli.options import argument, option
-from moot.cli.outcome import command, on_desk
 from moot.cli.printing import Prose, flow, minute, print_json, tell
 from moot.cli.texts import SAY, environment_locale, say
 from moot.modules.coordinator.application.report_words import Wording

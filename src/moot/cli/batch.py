@@ -12,12 +12,13 @@ from rich.table import Table
 from rich.text import Text
 
 from moot.cli import options
+from moot.cli.command import command, on_desk, refuse_existing, write_file
 from moot.cli.options import AsJson, argument, group, option
-from moot.cli.outcome import command, on_desk, refuse_existing, write_file
 from moot.cli.printing import Prose, in_words, line_field, price, print_json, print_table, progress_bar, tell
 from moot.cli.texts import environment_locale, say
-from moot.cli.universe import naming_lines, read_universe, word_request
+from moot.cli.universe import SkipUnknown, Top, naming_lines, read_universe, word_request
 from moot.modules.jobs.application.batch_report import (
+    FIGURES,
     NONE,
     name_column,
     name_status,
@@ -49,14 +50,14 @@ def run(
         list[str], option("batch.help.universe", "--universe", "-u", metavar="FILE|SYMBOL|…")
     ],
     name: Annotated[str | None, option("batch.help.name")] = None,
-    top: Annotated[str | None, option("batch.help.top", metavar="N")] = None,
+    top: Top = None,
     max_cost: Annotated[str | None, option("batch.help.max_cost", metavar="X")] = None,
     experts: options.Experts = options.EVERYBODY,
     as_of: options.AsOf = None,
     over: options.Over = None,
     rounds: options.Rounds = None,
     skip_debate: options.SkipDebate = False,
-    skip_unknown: Annotated[bool, option("batch.help.skip_unknown", "--skip-unknown")] = False,
+    skip_unknown: SkipUnknown = False,
     locale: options.Language = None,
     background: Background = False,
     as_json: AsJson = False,
@@ -256,7 +257,7 @@ def _list_shares(results: BatchResults, shown: Sequence[Ranked], locale: Locale)
     filled = [name for name in rows[0] if name != "screen_rank" and any(row[name] != NONE for row in rows)]
     table = Table(box=None, pad_edge=False)
     for name in filled:
-        justify: Literal["left", "right"] = "right" if name in NUMBERS else "left"
+        justify: Literal["left", "right"] = "right" if name in FIGURES else "left"
         table.add_column(name_column(name, locale), justify=justify, no_wrap=name != "name", overflow="fold")
     for row, cells in zip(shown, rows, strict=True):
         style = ACTION_STYLES.get(row.action or "", "dim" if row.basis is None else "")
@@ -264,7 +265,6 @@ def _list_shares(results: BatchResults, shown: Sequence[Ranked], locale: Locale)
     return table
 
 
-NUMBERS = ("rank", "lean", "position_percent", "screen_lean")
 ACTION_STYLES = {"BUY": "green", "SELL": "red", "HOLD": "yellow"}
 NAME, NOTE = 18, 240
 """Signs of a batch's name in a list, and cells of why a share has no verdict."""

@@ -8,8 +8,8 @@ from rich.console import Console
 from rich.text import Text
 from typer import Context
 
+from moot.cli.command import on_desk
 from moot.cli.options import AsJson, number_or_text, option
-from moot.cli.outcome import on_desk
 from moot.cli.printing import Field, Prose, field, line_field, list_facts, print_table
 from moot.cli.sessions import SessionId, find_session
 from moot.cli.texts import SAY, environment_locale, say

@@ -15,8 +15,8 @@ from rich.console import Console, JustifyMethod
 from rich.table import Column, Table
 from rich.text import Text
 
+from moot.cli.command import at_desk, command, name_share, on_desk
 from moot.cli.options import DAY, AsJson, argument, day, group, list_typed, option
-from moot.cli.outcome import at_desk, command, name_share, on_desk
 from moot.cli.printing import Field, count_up, field, in_words, minute, print_json, print_table, tell
 from moot.cli.texts import SAY, environment_locale, say
 from moot.modules.market_data.application.directory import Match

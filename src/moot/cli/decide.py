@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 import typer
 from pydantic import AfterValidator, AwareDatetime, Field, TypeAdapter
 
+from moot.cli.command import command
 from moot.cli.options import Profile, argument, number_or_text, option, read_file
-from moot.cli.outcome import command
 from moot.cli.printing import tell
 from moot.cli.texts import SAY, environment_locale
 from moot.modules.governance.application.coordinator_agent import DecisionRequest, KnownType, ValidationResult

@@ -10,9 +10,9 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from moot.cli.command import command, on_desk
 from moot.cli.decide import json_values
 from moot.cli.options import AsJson, argument, group, option, read_file, user_name
-from moot.cli.outcome import command, on_desk
 from moot.cli.printing import list_facts, minute, tell
 from moot.cli.texts import SAY, say
 from moot.modules.governance.application.escalations import (

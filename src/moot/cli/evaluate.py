@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from moot.cli.command import name_share, on_desk
 from moot.cli.options import DAY, argument, group, list_typed, option, read_file, require_day
-from moot.cli.outcome import name_share, on_desk
 from moot.cli.printing import count_up, tell
 from moot.cli.texts import SAY, environment_locale, say
 from moot.modules.evaluation.application.page import Page

@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 
 import typer
 
+from moot.cli.command import at_desk, command
 from moot.cli.llm import BaseUrl, KeyEnv, ModelName, Preset, show_trial
 from moot.cli.options import ask_secret, check_typed, option, secret_in
-from moot.cli.outcome import at_desk, command
 from moot.cli.texts import SAY, environment_locale
 from moot.cli.upkeep import list_sources, name_search
 from moot.modules.llm_platform.application.config_service import PRESETS, ConfigBody, ConfigPatch, ConfigView

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
+from moot.cli.command import at_desk, command, on_desk
 from moot.cli.options import (
     DAY,
     argument,
@@ -18,7 +19,6 @@ from moot.cli.options import (
     secret_from_stdin,
     secret_in,
 )
-from moot.cli.outcome import at_desk, command, on_desk
 from moot.cli.printing import amount, field, line_field, price, print_table, tell
 from moot.cli.texts import SAY, environment_locale, say
 from moot.modules.llm_platform.application.call_logs import By, UsageLine, UsageReport

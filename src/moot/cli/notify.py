@@ -5,8 +5,8 @@ from typing import Annotated
 
 from rich.text import Text
 
+from moot.cli.command import at_desk, command, on_desk
 from moot.cli.options import AsJson, argument, ask_secret, group, option, secret_in, somebody_is_there
-from moot.cli.outcome import at_desk, command, on_desk
 from moot.cli.printing import field, line_field, print_table, tell
 from moot.cli.texts import environment_locale, say
 from moot.modules.jobs.application.destinations import KINDS, OCCASIONS, DestinationBody, DestinationView

@@ -13,8 +13,8 @@ import typer
 from rich.console import Console, Group, RenderableType
 
 from moot.cli import options
+from moot.cli.command import at_desk, command, error_body, log_file, name_share
 from moot.cli.options import AsJson, argument, list_typed, number, option
-from moot.cli.outcome import at_desk, command, error_body, log_file, name_share
 from moot.cli.printing import Prose, amount, count_up, field, line_field, price, print_json, print_table, tell
 from moot.cli.research_view import (
     describe_ruling,

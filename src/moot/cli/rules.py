@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 
+from moot.cli.command import at_desk, command, on_desk
 from moot.cli.decide import accept_rules, are_sound, read_constraint, requests_in, rule_book
 from moot.cli.options import DAY, Profile, argument, confirm, group, option, read_file, require_day, user_name
-from moot.cli.outcome import at_desk, command, on_desk
 from moot.cli.printing import count_up, print_json, tell
 from moot.cli.rule_view import (
     SHORT,

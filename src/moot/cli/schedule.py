@@ -7,11 +7,11 @@ from rich.console import Console
 from rich.text import Text
 
 from moot.cli import options
+from moot.cli.command import command, on_desk
 from moot.cli.options import AsJson, argument, group, option
-from moot.cli.outcome import command, on_desk
 from moot.cli.printing import field, line_field, list_facts, print_table, tell
 from moot.cli.texts import say
-from moot.cli.universe import naming_lines, read_universe, word_request
+from moot.cli.universe import SkipUnknown, Top, naming_lines, read_universe, word_request
 from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS
 from moot.modules.jobs.application.schedules import FIGURES_OUT, ScheduleList, ScheduleRun, ScheduleView
 from moot.shared.domain.symbol import TIME_ZONES, Market
@@ -38,19 +38,20 @@ def add(
     market: Annotated[
         str | None, option("schedule.help.market", metavar="|".join(Market), case_sensitive=False)
     ] = None,
-    top: Annotated[str | None, option("schedule.help.top", metavar="N")] = None,
+    top: Top = None,
     max_cost: Annotated[str | None, option("schedule.help.max_cost", metavar="X")] = None,
     experts: options.Experts = options.EVERYBODY,
     over: options.Over = None,
+    rounds: options.Rounds = None,
     skip_debate: options.SkipDebate = False,
-    skip_unknown: Annotated[bool, option("schedule.help.skip_unknown", "--skip-unknown")] = False,
+    skip_unknown: SkipUnknown = False,
     locale: options.Language = None,
     workspace: Workspace = DEFAULT_WORKSPACE,
     as_json: AsJson = False,
 ) -> None:
     with command(as_json=as_json):
         shares = read_universe(universe)
-        numbers = {"top": top, "max_cost": max_cost, "horizon": over}
+        numbers = {"top": top, "max_cost": max_cost, "horizon": over, "rounds": rounds}
         flags = {"skip_debate": skip_debate, "skip_unknown": skip_unknown}
         request = word_request(shares, experts, locale, numbers, **flags)
         every = "week" if weekly else "day"

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 import uvicorn
 from pydantic.warnings import UnsupportedFieldAttributeWarning
 
+from moot.cli.command import at_desk, command
 from moot.cli.options import option
-from moot.cli.outcome import at_desk, command
 from moot.cli.printing import tell
 from moot.cli.texts import SAY
 from moot.cli.worker import WorkerBeside

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from rich import filesize
 
+from moot.cli.command import at_desk, command, log_file, name_share, on_desk, refuse_existing, write_file
 from moot.cli.options import DAY, AsJson, argument, check_typed, confirm, day, group, option, require_day
-from moot.cli.outcome import at_desk, command, log_file, name_share, on_desk, refuse_existing, write_file
 from moot.cli.printing import count_up, tell
 from moot.cli.research_view import show_page, show_replay, show_session
 from moot.cli.texts import SAY, environment_locale, say

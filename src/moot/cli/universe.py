@@ -4,15 +4,17 @@ import csv
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
-from moot.cli.options import number_or_text, read_file
+from moot.cli.options import number_or_text, option, read_file
 from moot.cli.texts import SAY, environment_locale
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.infrastructure.settings import split_names
 
 SYMBOL_COLUMNS = ("symbol", "ts_code", "code", "代码", "股票代码", "证券代码")
 """What the column of a CSV is called that has the shares, whichever comes first."""
+Top = Annotated[str | None, option("batch.help.top", metavar="N")]
+SkipUnknown = Annotated[bool, option("batch.help.skip_unknown", "--skip-unknown")]
 TOLD = 20
 """Lines of a file that mean no share."""
 

@@ -14,8 +14,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from moot.cli.command import at_desk, command, on_desk
 from moot.cli.options import argument, confirm, group, option
-from moot.cli.outcome import at_desk, command, on_desk
 from moot.cli.printing import field, line_field, minute, print_table, tell
 from moot.cli.texts import environment_locale, say
 from moot.modules.access.application import ApiKey

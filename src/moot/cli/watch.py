@@ -3,8 +3,8 @@
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated
 
+from moot.cli.command import name_share, on_desk
 from moot.cli.options import AsJson, argument, group, list_typed, option
-from moot.cli.outcome import name_share, on_desk
 from moot.cli.printing import field, line_field, print_table, tell
 from moot.cli.texts import environment_locale, say
 from moot.modules.jobs.application.watch import DEFAULT_LIST, Ruling, Watched, Watchlist

@@ -8,8 +8,8 @@ import sys
 from contextlib import suppress
 from typing import Annotated
 
+from moot.cli.command import command
 from moot.cli.options import option
-from moot.cli.outcome import command
 from moot.cli.printing import tell
 from moot.cli.texts import SAY
 from moot.desk import Moot

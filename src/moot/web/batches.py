@@ -7,7 +7,14 @@ from typing import Annotated, Any, get_args
 
 from fastapi import APIRouter, Query, Response
 
-from moot.modules.jobs.application.batch_report import COLUMNS, name_column, tell_cells, tell_facts, tell_how
+from moot.modules.jobs.application.batch_report import (
+    COLUMNS,
+    FIGURES,
+    name_column,
+    tell_cells,
+    tell_facts,
+    tell_how,
+)
 from moot.modules.jobs.application.batches import Format
 from moot.modules.jobs.presentation import Batches, OneBatch, results
 from moot.shared.domain.errors import AppError, Conflict
@@ -104,6 +111,7 @@ async def _show(page: Page, batches: Batches, batch_id: OneBatch, error: AppErro
         facts=tell_facts(found, page.locale),
         how=tell_how(page.locale),
         columns={name: name_column(name, page.locale) for name in COLUMNS},
+        figures=FIGURES,
         rows=[(row, tell_cells(found, row, page.locale)) for row in shown],
         more=len(found.rows) - len(shown),
         formats=get_args(Format),

@@ -16,6 +16,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.datastructures import ImmutableMultiDict
 
+from moot.modules.jobs.application.batch_report import JOB_TEXTS
 from moot.shared.domain.datasets import DATASET_TEXTS
 from moot.shared.domain.errors import AppError, InvalidInput
 from moot.shared.domain.experts import EXPERT_TEXTS
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from moot.desk import Moot
 
 HERE = Path(__file__).parent
-SAY = Catalogue(EXPERT_TEXTS, DATASET_TEXTS, *sorted((HERE / "texts").iterdir()))
+SAY = Catalogue(EXPERT_TEXTS, DATASET_TEXTS, JOB_TEXTS, *sorted((HERE / "texts").iterdir()))
 """A folder of texts for each page; those of `frame` are every page's."""
 
 PREFERENCES: Mapping[str, tuple[str, ...]] = {

@@ -8,6 +8,8 @@ from starlette.datastructures import ImmutableMultiDict
 
 from moot.modules.coordinator.application.research_orchestration_service import ResearchOrchestrationService
 from moot.modules.market_data.application.directory import Match
+from moot.shared.domain.brief import MOST_ROUNDS
+from moot.shared.domain.claims import HORIZONS
 from moot.shared.domain.errors import AppError, Conflict, InvalidInput, TooManyRequests, Unavailable
 from moot.shared.domain.experts import ExpertType
 from moot.web.page import Form, Page, Reader
@@ -15,8 +17,6 @@ from moot.web.page import Form, Page, Reader
 router = APIRouter()
 
 STARTED_BY = "console"
-HORIZONS = (5, 20, 60)
-ROUNDS = (1, 2, 3)
 MOST_SUGGESTED = 8
 HOLDER = "holder."
 """How the names of fields begin that tell for whom it is, as they are called when one is refused."""
@@ -68,7 +68,7 @@ def _show(page: Page, given: ImmutableMultiDict[str, str] | Any, error: AppError
         candidates=error.details.get("candidates", []) if error else [],
         experts=list(ExpertType),
         horizons=HORIZONS,
-        rounds=ROUNDS,
+        rounds=range(1, MOST_ROUNDS + 1),
     )
 
 

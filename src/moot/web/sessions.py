@@ -22,6 +22,7 @@ from moot.modules.coordinator.application.session_history import (
 )
 from moot.modules.coordinator.presentation.rest.research_routes import Found, OneSession
 from moot.modules.coordinator.presentation.rest.session_routes import take_seat
+from moot.shared.domain.brief import add_costs
 from moot.shared.domain.errors import AppError, InvalidInput
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.facts import Company
@@ -150,7 +151,7 @@ class Live:
     @property
     def cost(self) -> float | None:
         """None: not every model has a price."""
-        return _sum(node.cost for node in self.nodes.values())
+        return add_costs(node.cost for node in self.nodes.values())
 
     @property
     def retryable(self) -> bool:
@@ -181,12 +182,8 @@ def _nodes(session: SessionDetail, calls: Iterable[Mapping[str, Any]]) -> dict[s
             reused=bool(row and row.reused),
             calls=len(made[name]),
             tokens=sum(call["total_tokens"] or 0 for call in made[name]),
-            cost=_sum(call["cost"] for call in made[name]),
+            cost=add_costs(call["cost"] for call in made[name]),
         )
     return nodes
 
 
-def _sum(costs: Iterable[float | None]) -> float | None:
-    """None: one of them is not known."""
-    known = list(costs)
-    return None if None in known else sum(filter(None, known))

@@ -5,10 +5,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import get_args
 
 from fastapi import APIRouter, Response
 
 from moot.modules.coordinator.application.session_history import ResearchSession, SessionFilter
+from moot.modules.coordinator.application.session_queue import WHAT_IF
+from moot.shared.domain.claims import Action
 from moot.shared.domain.errors import AppError
 from moot.shared.domain.symbol import Symbol
 from moot.web.page import Page, Reader
@@ -17,7 +20,7 @@ from moot.web.sessions import name_shares
 router = APIRouter()
 
 MOST_SHOWN = 50
-ACTIONS = ("BUY", "SELL", "HOLD")
+ACTIONS: tuple[Action, ...] = get_args(Action)
 CALENDAR_DAYS = 2
 """At most, for each session of an exchange, holidays included."""
 
@@ -69,9 +72,7 @@ async def _summarise(page: Page, action: str) -> Summary:
     history = page.desk.coordinator.session_history()
     found = await history.sessions(wanted)
     kept = [session for session in found.items if not session.contest]
-    contested = await history.sessions(
-        wanted.model_copy(update={"trigger_source": "contest", "page_size": 1})
-    )
+    contested = await history.sessions(wanted.model_copy(update={"trigger_source": WHAT_IF, "page_size": 1}))
     return Summary(
         action, found.total - contested.total, await asyncio.gather(*(_follow(page, one) for one in kept))
     )

@@ -10,7 +10,6 @@ from moot.modules.access.domain import ApiKey, KeyRepository, Login
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 from moot.shared.infrastructure.tables import Base
-from moot.shared.infrastructure.transactions import transaction
 
 
 class ApiKeyRow(Base):
@@ -45,19 +44,16 @@ class SqlKeyRepository(KeyRepository):
         await self._database.write(lambda db: db.execute(row))
 
     async def get(self, key_id: str) -> ApiKey | None:
-        async with transaction(self._database.session) as db:
-            row = await db.get(ApiKeyRow, key_id)
+        row = await self._database.scalar(select(ApiKeyRow).where(ApiKeyRow.id == key_id))
         return ApiKey.model_validate(row) if row else None
 
     async def list(self) -> Sequence[ApiKey]:
         wanted = select(ApiKeyRow).order_by(ApiKeyRow.created_at, ApiKeyRow.id)
-        async with transaction(self._database.session) as db:
-            return [ApiKey.model_validate(row) for row in await db.scalars(wanted)]
+        return [ApiKey.model_validate(row) for row in await self._database.scalars(wanted)]
 
     async def any_valid(self) -> bool:
         wanted = select(ApiKeyRow.id).where(ApiKeyRow.revoked_at.is_(None)).limit(1)
-        async with transaction(self._database.session) as db:
-            return await db.scalar(wanted) is not None
+        return await self._database.scalar(wanted) is not None
 
     async def change(self, key_id: str, **moments: datetime) -> None:
         changed = update(ApiKeyRow).where(ApiKeyRow.id == key_id).values(moments)
@@ -71,8 +67,7 @@ class SqlKeyRepository(KeyRepository):
         await self._database.write(write)
 
     async def get_login(self, token_hash: str) -> Login | None:
-        async with transaction(self._database.session) as db:
-            row = await db.get(LoginRow, token_hash)
+        row = await self._database.scalar(select(LoginRow).where(LoginRow.token_hash == token_hash))
         return Login.model_validate(row) if row else None
 
     async def remove_login(self, token_hash: str) -> None:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import socket
 from contextlib import nullcontext
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, TypeVar
-from uuid import uuid4
 
 from moot.modules.jobs.domain.texts import SAY
 from moot.modules.jobs.infrastructure.causes import follow_causes
 from moot.modules.jobs.infrastructure.engine import Engine
 from moot.shared.domain.clock import SystemClock
 from moot.shared.domain.errors import Unavailable
+from moot.shared.domain.leases import LeaseHolder, name_worker
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 
 if TYPE_CHECKING:
@@ -22,11 +20,11 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from moot.modules.coordinator.container import CoordinatorContainer
+    from moot.modules.jobs.application.batch_keeper import BatchKeeper
     from moot.modules.jobs.application.batches import BatchService
     from moot.modules.jobs.application.delivery import DeliveryService
     from moot.modules.jobs.application.destinations import DestinationService
     from moot.modules.jobs.application.schedules import Scheduler, ScheduleService
-    from moot.modules.jobs.application.tending import BatchKeeper
     from moot.modules.jobs.application.watch import WatchlistService
     from moot.modules.jobs.application.worker import Worker
     from moot.modules.jobs.domain.destinations import Destination
@@ -78,7 +76,7 @@ class JobsContainer:
             self._coordinator.sessions,
             self._keeper(),
             self._scheduler(),
-            name=name or f"{socket.gethostname()[:60]}-{os.getpid()}-{uuid4().hex[:8]}",
+            name=name or name_worker(),
             at_once=at_once or self._settings.worker_sessions,
             lease_seconds=self._settings.lease_seconds,
         )
@@ -110,7 +108,6 @@ class JobsContainer:
         from moot.modules.jobs.application.schedules import Scheduler
         from moot.modules.jobs.infrastructure.batch_desk import refresh
         from moot.modules.jobs.infrastructure.schedule_store import SqlSchedules
-        from moot.shared.domain.leases import LeaseHolder
 
         store = SqlSchedules(self._stored)
         held = LeaseHolder(store, self._lease_clock, self._settings.lease_seconds)
@@ -129,7 +126,7 @@ class JobsContainer:
         return DeskPanel(self._coordinator, self._market)
 
     def _keeper(self) -> BatchKeeper:
-        from moot.modules.jobs.application.tending import BatchKeeper
+        from moot.modules.jobs.application.batch_keeper import BatchKeeper
         from moot.modules.jobs.infrastructure.batch_store import SqlBatchStore
 
         return BatchKeeper(

@@ -22,8 +22,8 @@ from moot.modules.market_data.infrastructure.providers.outside import OutsideSou
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.guard import Guard, let_through
+from moot.shared.domain.rate_limits import Turns
 from moot.shared.domain.symbol import Market
-from moot.shared.domain.turns import Turns
 from moot.shared.infrastructure.call_audit import ExternalCalls
 from moot.shared.infrastructure.execution_context import is_replay, moment_of_reading
 

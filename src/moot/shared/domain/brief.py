@@ -2,6 +2,7 @@
 took.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 from pydantic import BaseModel, Field, StrictBool
@@ -11,6 +12,8 @@ from moot.shared.domain.clock import Moment
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
 
+MOST_ROUNDS = 3
+
 
 class Usage(BaseModel, frozen=True):
     """What model calls took; `cost` None: not every model has a price."""
@@ -18,6 +21,12 @@ class Usage(BaseModel, frozen=True):
     requests: int = 0
     tokens: int = 0
     cost: float | None = 0.0
+
+
+def add_costs(costs: Iterable[float | None]) -> float | None:
+    """None: one of them is not known."""
+    known = list(costs)
+    return None if None in known else sum(filter(None, known))
 
 
 class Brief(BaseModel, frozen=True):
@@ -32,7 +41,10 @@ class Brief(BaseModel, frozen=True):
     )
     locale: Locale = DEFAULT_LOCALE
     rounds: int = Field(
-        default=1, ge=1, le=3, description="how often bull and bear speak, where a model argues; 1 to 3"
+        default=1,
+        ge=1,
+        le=MOST_ROUNDS,
+        description="how often bull and bear speak, where a model argues; 1 to 3",
     )
     horizon: Horizon = Field(
         default=20, description="the sessions over which it should be worth buying: 5, 20 or 60"

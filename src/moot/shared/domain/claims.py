@@ -3,7 +3,7 @@ it, and how somebody may contest it.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 from uuid import UUID
 
 from pydantic import AwareDatetime, BaseModel, Field, StringConstraints, ValidationInfo, field_validator
@@ -13,8 +13,11 @@ from moot.shared.domain.messages import Locale
 from moot.shared.domain.validation import Strict, refuse
 
 Side = Literal["for", "against", "neither"]
+Action = Literal["BUY", "SELL", "HOLD"]
+"""What a judge rules."""
 Horizon = Literal[5, 20, 60]
 """In sessions: a week, a month, a quarter."""
+HORIZONS: tuple[Horizon, ...] = get_args(Horizon)
 Author = Literal["rubric", "llm", "person"]
 Strength = Annotated[float, Field(ge=0, le=1)]
 Said = Annotated[
@@ -22,7 +25,12 @@ Said = Annotated[
 ]
 NEEDED = {"strength": "strength", "add": "says"}
 """By move, what it cannot be without."""
-SIGNS: Mapping[Side, int] = {"for": 1, "against": -1, "neither": 0}
+SIGNS: Mapping[str, int] = {
+    **{"for": 1, "against": -1, "neither": 0},
+    **{"BULLISH": 1, "BEARISH": -1, "NEUTRAL": 0},
+    **{"BUY": 1, "SELL": -1, "HOLD": 0},
+}
+"""Which way a side of an argument, its direction or an action points: 1 for buying, -1 against it."""
 GRAVE_KINDS = frozenset(
     f"catalyst.{kind}" for kind in ("investigation", "audit_qualified", "delisting", "default", "suspension")
 )
@@ -60,6 +68,12 @@ class Claim(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
     def pull(self) -> float:
         """Positive for it, negative against it."""
         return SIGNS[self.side] * self.strength
+
+
+def lean_of(points_to: str, weight: float) -> float:
+    """From -1 (against buying) to 1 (for it): what a verdict's weight has over one that is undecided, the way its
+    action or direction points."""
+    return SIGNS.get(points_to, 0) * max(0.0, 2 * weight - 1)
 
 
 class Relation(BaseModel, frozen=True, extra="forbid"):
@@ -130,7 +144,7 @@ class PastVerdict(BaseModel, frozen=True, extra="forbid"):
 
     session_id: UUID
     as_of: AwareDatetime
-    action: Literal["BUY", "SELL", "HOLD"]
+    action: Action
     confidence: float
     claims: dict[str, PastClaim]
 

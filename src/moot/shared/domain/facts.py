@@ -4,14 +4,15 @@ Every fact has two times: `event_time`, when it happened, and `available_at`, wh
 Money is CNY (or the market's own currency), volume is shares, ratios and margins are per cent.
 """
 
-from datetime import date
-from typing import Annotated, Literal, Self
+from datetime import date, datetime
+from typing import Annotated, Literal, Protocol, Self
 
 from pydantic import AwareDatetime, BaseModel, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from moot.shared.domain import units
 from moot.shared.domain.messages import Locale
+from moot.shared.domain.symbol import Symbol
 
 Price = Annotated[float, Field(gt=0)]
 Percent = float
@@ -372,3 +373,14 @@ class Company(BaseModel, frozen=True, extra="forbid"):
 
     def industry_in(self, locale: Locale) -> str:
         return self.industry if locale == "zh-CN" else self.industry_en or self.industry
+
+
+class SymbolDirectory(Protocol):
+    """Market data's directory, as others see it."""
+
+    async def symbol(self, text: str) -> Symbol:
+        """The share that a person means by a code in any spelling, or by a name; raise `InvalidInput` that names what
+        is near otherwise."""
+
+    async def company(self, symbol: Symbol, *, as_of: datetime) -> Company:
+        """Raise `InvalidInput` that helps where there was none then, or none that can be researched."""

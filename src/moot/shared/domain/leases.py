@@ -54,13 +54,18 @@ class Leases(ABC):
         """Leave all that `owner` holds to whoever comes next."""
 
 
+def name_worker() -> str:
+    """Another one each time, by which people find the process."""
+    return f"{socket.gethostname()[:60]}-{os.getpid()}-{uuid4().hex[:8]}"
+
+
 class LeaseHolder:
     """The leases of this process, kept up by one heartbeat for as long as anything is held."""
 
     def __init__(self, leases: Leases, clock: Clock, seconds: float) -> None:
         self._leases, self.clock = leases, clock
         self._lease_time = timedelta(seconds=seconds)
-        self._owner = f"{socket.gethostname()[:60]}-{os.getpid()}-{uuid4().hex[:8]}"
+        self._owner = name_worker()
         self._held: dict[UUID, Callable[[Loss], object]] = {}
         self._heart: asyncio.Task[None] | None = None
         self._closing = asyncio.Event()

@@ -16,7 +16,19 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 import aiosqlite
 from pydantic_core import to_json
-from sqlalchemy import URL, Connection, Engine, create_engine, event, func, inspect, make_url, select, text
+from sqlalchemy import (
+    URL,
+    Connection,
+    Engine,
+    Select,
+    create_engine,
+    event,
+    func,
+    inspect,
+    make_url,
+    select,
+    text,
+)
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.ext.asyncio import (
@@ -33,7 +45,14 @@ from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.domain.texts import SAY
 from moot.shared.infrastructure import migrations
 from moot.shared.infrastructure.home import make_private_database
-from moot.shared.infrastructure.transactions import GroupCommit, InDoubt, Patience, Work, store_errors
+from moot.shared.infrastructure.transactions import (
+    GroupCommit,
+    InDoubt,
+    Patience,
+    Work,
+    store_errors,
+    transaction,
+)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -110,6 +129,16 @@ class Database:
     def session(self) -> AsyncSession:
         """A fresh session, to be used by one task: `async with database.session() as session`."""
         return self._sessions()
+
+    async def scalars(self, wanted: Select[T]) -> list[T]:
+        """The rows of a table, or the values of a column, read in a transaction of their own."""
+        async with transaction(self.session) as db:
+            return list(await db.scalars(wanted))
+
+    async def scalar(self, wanted: Select[T]) -> T | None:
+        """The first of them, if there is one."""
+        async with transaction(self.session) as db:
+            return await db.scalar(wanted)
 
     async def write(self, work: Callable[[Connection], T]) -> T:
         """What `work` gives, run in a transaction, when that is committed. It may run twice, never commit twice."""

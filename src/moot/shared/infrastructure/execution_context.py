@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field, InstanceOf
 
 from moot.shared.domain.brief import Usage
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale, Message, in_words
-from moot.shared.domain.turns import Priority
+from moot.shared.domain.rate_limits import Priority
 from moot.shared.infrastructure.working_time import Stopwatch
 
 DEFAULT_WORKSPACE = "default"

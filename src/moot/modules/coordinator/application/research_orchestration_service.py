@@ -14,13 +14,13 @@ from moot.modules.coordinator.application.run import Watch
 from moot.modules.coordinator.application.sessions import Sessions
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest, ResearchResult
 from moot.modules.coordinator.domain.model.session import WHAT_IF, IdempotencyKey, ResearchSession
-from moot.modules.coordinator.domain.ports.permission import SymbolDirectory
 from moot.modules.coordinator.domain.ports.research_orchestration import IResearchOrchestrationPort
 from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
 from moot.modules.coordinator.domain.texts import SAY
 from moot.shared.domain.claims import PastVerdict
 from moot.shared.domain.clock import Clock, SystemClock, freeze
 from moot.shared.domain.errors import AppError, InvalidInput
+from moot.shared.domain.facts import SymbolDirectory
 from moot.shared.domain.symbol import Symbol
 from moot.shared.domain.validation import refuse_field, validate
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE

@@ -20,11 +20,12 @@ from moot.modules.coordinator.domain.model.session import (
     SessionStatus,
     VerdictAction,
 )
-from moot.modules.coordinator.domain.ports.permission import NodePolicy, SymbolDirectory
+from moot.modules.coordinator.domain.ports.permission import NodePolicy
 from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
 from moot.modules.coordinator.domain.texts import SAY
 from moot.shared.domain.clock import Day, Instant, in_utc
 from moot.shared.domain.errors import InvalidInput
+from moot.shared.domain.facts import SymbolDirectory
 from moot.shared.domain.ids import LAST_PAGE, MOST_PER_PAGE, find_id
 from moot.shared.domain.symbol import Symbol
 from moot.shared.domain.validation import Name, Strict

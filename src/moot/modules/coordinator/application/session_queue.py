@@ -3,8 +3,11 @@
 from collections.abc import Collection
 from uuid import UUID
 
+from moot.modules.coordinator.domain.model.session import WHAT_IF
 from moot.modules.coordinator.domain.ports.research_session_repository import refuse
-from moot.shared.domain.turns import Priority
+from moot.shared.domain.rate_limits import Priority
+
+__all__ = ["BATCH", "WHAT_IF", "SessionQueue"]
 
 BATCH = "batch"
 """The `trigger_source` of what a batch has started: it leaves room for what somebody waits for."""

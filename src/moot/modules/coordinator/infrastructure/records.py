@@ -217,8 +217,7 @@ class SqlSessionRecord(SqlResearchSessionRepository):
         return await verify(self._trail, session_id, spoken, workspace=workspace_id)
 
     async def verify_all(self, workspace_id: str, locale: Locale, *, sign: bool) -> WorkspaceVerification:
-        async with transaction(self._database.session) as db:
-            stored = list(await db.scalars(select(ROW.id).where(ROW.workspace_id == workspace_id)))
+        stored = await self._database.scalars(select(ROW.id).where(ROW.workspace_id == workspace_id))
         self._trail.vouches_for(*record_kinds().values())
         ledger, found = await verify_workspace(self._trail, workspace_id, stored, locale)
         broken = [one for one in found if not one.intact]

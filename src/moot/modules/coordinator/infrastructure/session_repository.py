@@ -201,8 +201,7 @@ class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
 
     async def get_session_by_key(self, workspace_id: str, key: IdempotencyKey) -> ResearchSession | None:
         wanted = select(ROW).where(ROW.workspace_id == workspace_id, ROW.idempotency_key == key.key)
-        async with transaction(self._database.session) as db:
-            row = await db.scalar(wanted)
+        row = await self._database.scalar(wanted)
         if row is not None and row.request_digest != key.digest:
             raise KeyReused(row.id)
         return _session(row) if row else None
@@ -211,8 +210,7 @@ class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
         wanted = select(ROW).where(ROW.id == session_id)
         if workspace_id is not None:
             wanted = wanted.where(ROW.workspace_id == workspace_id)
-        async with transaction(self._database.session) as db:
-            row = await db.scalar(wanted)
+        row = await self._database.scalar(wanted)
         return _session(row) if row else None
 
     def _read(self, db: Connection, row_id: UUID) -> Recorded:
@@ -259,8 +257,7 @@ class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
     async def find_left_behind(self, now: datetime, at_most: int, taken: Collection[UUID] = ()) -> list[UUID]:
         begun = (ROW.lease_token > 0) | ROW.id.in_(taken)
         oldest_first = select(ROW.id).where(self.free(now), begun).order_by(ROW.created_at).limit(at_most)
-        async with transaction(self._database.session) as db:
-            return list(await db.scalars(oldest_first))
+        return await self._database.scalars(oldest_first)
 
     async def pause(self, session_id: UUID, token: int) -> None:
         """Its last owner may still have a heartbeat on the way, which must not hold it."""

@@ -14,15 +14,14 @@ from functools import cache, cached_property
 from graphlib import CycleError, TopologicalSorter
 from math import floor
 from pathlib import Path
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
 from pydantic import BaseModel, Field
 
-from moot.shared.domain.claims import ArgumentGraph, Claim, Horizon, Relation, Strength
+from moot.shared.domain.claims import HORIZONS, ArgumentGraph, Claim, Horizon, Relation, Strength
 from moot.shared.domain.experts import VIEW, Direction, ExpertType
 
 Dimension = tuple[ExpertType, str]
-HORIZONS: tuple[Horizon, ...] = get_args(Horizon)
 DIMENSIONS: tuple[Dimension, ...] = tuple(
     (expert, dimension) for expert in ExpertType for dimension in expert.dimensions
 )

@@ -9,7 +9,7 @@ from math import fsum
 from statistics import median
 from typing import NamedTuple
 
-from moot.modules.evaluation.domain.observation import ARGUED, HORIZONS, Frozen, Observation, Said
+from moot.modules.evaluation.domain.observation import ARGUED, Frozen, Observation, Said
 from moot.modules.evaluation.domain.statistics import (
     OVERLAP,
     Bin,
@@ -22,7 +22,7 @@ from moot.modules.evaluation.domain.statistics import (
     estimate,
     find_brier,
 )
-from moot.shared.domain.claims import Horizon
+from moot.shared.domain.claims import HORIZONS, Horizon
 
 MAIN: Horizon = 20
 """The horizon of what names none of its own."""

@@ -6,9 +6,9 @@ from typing import Any
 
 from moot.modules.evaluation.application.figures import MAIN, Estimates, Figures, Row, list_fading
 from moot.modules.evaluation.application.walk import Walk
-from moot.modules.evaluation.domain.observation import ARGUED, HORIZONS, SAY, UNARGUED
+from moot.modules.evaluation.domain.observation import ARGUED, SAY, UNARGUED
 from moot.modules.evaluation.domain.statistics import Estimate
-from moot.shared.domain.claims import Horizon
+from moot.shared.domain.claims import HORIZONS, Horizon
 from moot.shared.domain.messages import Locale, Message
 
 NONE = "–"

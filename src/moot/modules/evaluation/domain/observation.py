@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 from pydantic import BaseModel
 
-from moot.shared.domain.claims import Horizon
+from moot.shared.domain.claims import HORIZONS, Horizon
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.experts import EXPERT_TEXTS
 from moot.shared.domain.facts import DailyBar
@@ -17,7 +17,6 @@ from moot.shared.domain.messages import Catalogue
 from moot.shared.domain.symbol import TIME_ZONES, Market, Symbol
 
 SAY = Catalogue(EXPERT_TEXTS, Path(__file__).parent / "texts")
-HORIZONS: tuple[Horizon, ...] = (5, 20, 60)
 ARGUED, UNARGUED = "all", "unargued"
 EVENING = time(20)
 """After the close, when the day's bar is known, and before anybody can act on it."""

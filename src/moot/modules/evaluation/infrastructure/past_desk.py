@@ -12,7 +12,7 @@ from moot.modules.coordinator.container import CoordinatorContainer
 from moot.modules.evaluation.domain.observation import ARGUED, UNARGUED, Deliberation, Said, View
 from moot.modules.market_data.application.market_data import MarketData
 from moot.modules.market_data.application.upkeep import MarketDataUpkeep
-from moot.shared.domain.claims import Claim
+from moot.shared.domain.claims import SIGNS, Claim
 from moot.shared.domain.errors import AppError, Unavailable
 from moot.shared.domain.experts import STANCES, ExpertType
 from moot.shared.domain.facts import DailyBar
@@ -22,7 +22,6 @@ from moot.shared.infrastructure.execution_context import ExecutionContext
 Found = dict[str, Any]
 JUDGE = "judge"
 BARS = "bars"
-SIDES = {"BUY": 1.0, "HOLD": 0.0, "SELL": -1.0}
 
 
 class RubricPanel:
@@ -48,7 +47,7 @@ class RubricPanel:
         try:
             verdict = await self._judge.run_verdict(symbol, outcome)
             action, confidence = verdict["action"], verdict["confidence"]
-            views[JUDGE] = View(signal=action, stance=SIDES[action], confidence=confidence)
+            views[JUDGE] = View(signal=action, stance=SIGNS[action], confidence=confidence)
         except AppError as e:
             failures[JUDGE] = e.code
         return Deliberation(views=views, failures=failures, claims=_read_claims(outcome), leans=leans)

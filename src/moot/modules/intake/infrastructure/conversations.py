@@ -15,7 +15,6 @@ from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.leases import LeasedRow, SqlLeases
 from moot.shared.infrastructure.redaction import REDACT
 from moot.shared.infrastructure.tables import Base
-from moot.shared.infrastructure.transactions import transaction
 
 
 class ConversationRow(LeasedRow, Base):
@@ -53,8 +52,7 @@ class SqlConversations(SqlLeases, Conversations):
 
     async def get(self, conversation_id: UUID, workspace: str) -> Conversation | None:
         mine = select(ROW).where(ROW.id == conversation_id, ROW.workspace_id == workspace)
-        async with transaction(self._database.session) as db:
-            row = await db.scalar(mine)
+        row = await self._database.scalar(mine)
         return Conversation.model_validate(row, from_attributes=True) if row else None
 
     async def newest(
@@ -62,8 +60,8 @@ class SqlConversations(SqlLeases, Conversations):
     ) -> list[Conversation]:
         mine = select(ROW).where(ROW.workspace_id == workspace, ROW.id.between(between[0], between[1]))
         mine = mine.order_by(ROW.updated_at.desc()).limit(limit)
-        async with transaction(self._database.session) as db:
-            return [Conversation.model_validate(row, from_attributes=True) for row in await db.scalars(mine)]
+        found = await self._database.scalars(mine)
+        return [Conversation.model_validate(row, from_attributes=True) for row in found]
 
 
 def _row(conversation: Conversation) -> dict[str, Any]:

@@ -7,11 +7,13 @@ from html import escape
 from typing import Any
 
 from moot.modules.jobs.domain.batches import Batch, BatchResults, Format, Ranked
-from moot.modules.jobs.domain.texts import SAY
+from moot.modules.jobs.domain.texts import JOB_TEXTS, SAY
 from moot.shared.domain.markdown import drop_unseen
 from moot.shared.domain.messages import Locale, Message, in_words
 from moot.shared.domain.symbol import Symbol
 from moot.shared.domain.texts import SAY as COMMON
+
+__all__ = ["JOB_TEXTS"]
 
 NONE = "—"
 FORMULAS = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
@@ -44,6 +46,8 @@ COLUMNS: Mapping[str, Callable[[BatchResults, Ranked], object]] = {
     "state": lambda _, row: SAY(f"batch.state.{row.state}"),
 }
 """What a reader is shown of a share."""
+FIGURES = frozenset({"rank", "lean", "position_percent", "screen_rank", "screen_lean"})
+"""Of these, what is set as numbers are."""
 MEDIA: Mapping[Format, str] = {
     "json": "application/json",
     "csv": "text/csv; charset=utf-8",
@@ -164,7 +168,7 @@ def to_html(results: BatchResults, locale: Locale) -> bytes:
     title = escape(drop_unseen(said.in_locale(locale)))
     facts = "".join(f"<p>{escape(line)}</p>" for line in tell_facts(results, locale))
     names = [*COLUMNS, "note"]
-    head = "".join(f'<th class="{name}">{escape(name_column(name, locale))}</th>' for name in names)
+    head = "".join(f'<th class="{_style(name)}">{escape(name_column(name, locale))}</th>' for name in names)
     body = "".join(_tell_row(results, row, names, locale) for row in results.rows)
     how = escape(tell_how(locale))
     return (
@@ -176,8 +180,12 @@ def to_html(results: BatchResults, locale: Locale) -> bytes:
 
 def _tell_row(results: BatchResults, row: Ranked, names: Sequence[str], locale: Locale) -> str:
     cells = tell_cells(results, row, locale) | {"note": drop_unseen(row.note)}
-    told = "".join(f'<td class="{name}">{escape(cells[name])}</td>' for name in names)
+    told = "".join(f'<td class="{_style(name)}">{escape(cells[name])}</td>' for name in names)
     return f'<tr class="{row.basis or "aside"} {row.action or ""}">{told}</tr>'
+
+
+def _style(name: str) -> str:
+    return f"{name} figure" if name in FIGURES else name
 
 
 STYLE = """
@@ -186,7 +194,7 @@ h1{font-size:1.4rem}p{margin:.3rem 0}table{border-collapse:collapse;width:100%;m
 th,td{padding:.3rem .5rem;border-bottom:1px solid #ddd;text-align:left;vertical-align:top}
 th{border-bottom:2px solid #888;white-space:nowrap}
 td{white-space:nowrap}td.note,td.name,td.state{white-space:normal}
-.rank,.lean,.position_percent,.screen_rank,.screen_lean{text-align:right;font-variant-numeric:tabular-nums}
+.figure{text-align:right;font-variant-numeric:tabular-nums}
 tr.verdict{background:#f6f8fa}tr.BUY .action{color:#137333}tr.SELL .action{color:#b3261e}tr.aside{color:#767676}
 td.note{color:#555;font-size:.9em}
 """

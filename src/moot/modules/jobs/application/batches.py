@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
-from moot.modules.jobs.application.tending import BatchKeeper
+from moot.modules.jobs.application.batch_keeper import BatchKeeper
 from moot.modules.jobs.domain.batches import (
     WATCHED,
     Answer,
@@ -24,19 +24,22 @@ from moot.modules.jobs.domain.batches import (
     Panel,
     Progress,
     Ranked,
-    Screening,
 )
 from moot.modules.jobs.domain.ranking import compare, name_state, rank
 from moot.modules.jobs.domain.texts import SAY
 from moot.modules.jobs.domain.watch import WatchStore
+from moot.shared.domain.brief import add_costs
 from moot.shared.domain.clock import Clock, freeze, in_utc
 from moot.shared.domain.errors import Conflict, InvalidInput, NotFound
 from moot.shared.domain.ids import find_id
 from moot.shared.domain.symbol import Symbol
+from moot.shared.domain.universe import Screening
 from moot.shared.domain.validation import validate
 
 __all__ = ["Batch", "BatchPage", "BatchRequest", "BatchResults", "BatchView", "Format", "Progress", "Ranked"]
 
+NOON = time(12)
+"""In UTC: at every exchange it is on that day, by which a share was listed or not."""
 TOLD = 20
 """So many of those that mean no share."""
 
@@ -97,7 +100,7 @@ class BatchService(Batches):
         batch_id: UUID | None = None,
     ) -> BatchView:
         """With a `batch_id` that is known, that batch: whoever is not sure whether it was begun asks again."""
-        asked = request if isinstance(request, BatchRequest) else validate(BatchRequest, request)
+        asked = validate(BatchRequest, request)
         if batch_id is not None and (known := await self._store.find(batch_id, self._workspace)):
             return (await self._view([known]))[0]
         self._panel.check(asked)
@@ -187,12 +190,11 @@ class BatchService(Batches):
         ]
 
     def _count(self, batch: Batch, answers: Sequence[Answer]) -> Progress:
-        costs = [answer.cost for answer in answers]
         return Progress(
             states=Counter(name_state(answer, batch) for answer in answers),
             requests=sum(answer.requests for answer in answers),
             tokens=sum(answer.tokens for answer in answers),
-            cost=None if None in costs else sum(cost for cost in costs if cost),
+            cost=add_costs(answer.cost for answer in answers),
             currency=self._currency,
         )
 
@@ -205,8 +207,7 @@ class BatchService(Batches):
         """Each symbol once, in the order in which they were given."""
         then = self._clock.now()
         if asked.as_of is not None:
-            end = asked.as_of if isinstance(asked.as_of, datetime) else in_utc(asked.as_of, time.max)
-            then = min(then, end)
+            then = min(then, in_utc(asked.as_of, NOON))
         symbols: dict[str, None] = {}
         unknown: list[LeftOut] = []
         for text in asked.universe:

@@ -113,7 +113,7 @@ class ScheduleService(Schedules):
         raise NotFound(suggest(said, nearest(name, known)), code="SCHEDULE_NOT_FOUND", name=name)
 
     async def add(self, body: ScheduleBody | Mapping[str, Any]) -> ScheduleView:
-        asked = body if isinstance(body, ScheduleBody) else validate(ScheduleBody, body)
+        asked = validate(ScheduleBody, body)
         asked.check()
         now = self._clock.now()
         shares = await self._batches(self._workspace).list_shares(asked.request)

@@ -8,7 +8,6 @@ from moot.modules.jobs.domain.texts import SAY
 from moot.modules.jobs.domain.watch import (
     DEFAULT_LIST,
     MOST_WATCHED,
-    Companies,
     Listed,
     Ruling,
     Rulings,
@@ -21,6 +20,7 @@ from moot.modules.jobs.domain.watch import (
 )
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import AppError, InvalidInput, NotFound
+from moot.shared.domain.facts import SymbolDirectory
 from moot.shared.domain.messages import nearest
 from moot.shared.domain.symbol import Symbol
 from moot.shared.domain.validation import suggest, validate
@@ -46,7 +46,7 @@ class Watchlists(ABC):
 
 class WatchlistService(Watchlists):
     def __init__(
-        self, store: WatchStore, companies: Companies, rulings: Rulings, clock: Clock, workspace: str
+        self, store: WatchStore, companies: SymbolDirectory, rulings: Rulings, clock: Clock, workspace: str
     ) -> None:
         self._store, self._companies, self._rulings = store, companies, rulings
         self._clock, self._workspace = clock, workspace

@@ -20,7 +20,7 @@ LOOKS_PER_CLEARING = 16
 """At every so many looks the jobs that have ended are removed."""
 
 
-class Taking(Protocol):
+class JobQueue(Protocol):
     """What a worker needs of the engine."""
 
     async def work(self, run: Callable[[UUID], Awaitable[None]], *, worker: str, at_once: int) -> None: ...
@@ -28,7 +28,7 @@ class Taking(Protocol):
     async def rest(self, grace: float, *, busy: bool) -> None: ...
 
 
-class Running(Protocol):
+class Sessions(Protocol):
     """The desk's sessions, as a worker knows them."""
 
     @property
@@ -39,8 +39,8 @@ class Running(Protocol):
     async def hand_over(self) -> None: ...
 
 
-class Keeping(Protocol):
-    """The batches, as a worker knows them."""
+class Batches(Protocol):
+    """As a worker knows them."""
 
     async def work_on(self, session_id: UUID, run: Callable[[UUID], Awaitable[None]]) -> None: ...
     async def look_after(self) -> None: ...
@@ -52,9 +52,9 @@ class Worker:
 
     def __init__(
         self,
-        engine: Taking,
-        sessions: Running,
-        batches: Keeping,
+        engine: JobQueue,
+        sessions: Sessions,
+        batches: Batches,
         schedules: Scheduler | None = None,
         *,
         name: str,

@@ -8,10 +8,11 @@ from uuid import UUID
 
 from pydantic import AwareDatetime, BaseModel, Field, StrictBool
 
-from moot.modules.jobs.domain.watch import Action
 from moot.shared.domain.brief import Brief, Usage
+from moot.shared.domain.claims import Action
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.leases import Leases
+from moot.shared.domain.universe import Screening
 from moot.shared.domain.validation import Strict
 from moot.shared.infrastructure.frames import Table
 
@@ -147,29 +148,6 @@ class Answer(Ruled, Usage):
     reason: str | None = None
     over_limit: bool = False
     """A model was not asked as that could have cost more than the batch may."""
-
-
-class Screened(BaseModel, frozen=True):
-    """A share as the screen leaves it; without a rank it could not be looked at, and `notes` say why."""
-
-    symbol: str
-    name: str
-    rank: int | None = None
-    lean: float | None = None
-    scores: dict[str, float | None] = {}
-    newest: date | None = None
-    notes: tuple[str, ...] = ()
-
-
-class Screening(BaseModel, frozen=True):
-    """`left_out` are the experts that no screen can ask."""
-
-    shares: tuple[Screened, ...] = ()
-    left_out: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-
-    def choose(self, top: int) -> list[str]:
-        return [share.symbol for share in self.shares if share.rank is not None][:top]
 
 
 class Before(BaseModel, frozen=True):

@@ -9,7 +9,8 @@ from pydantic import AwareDatetime, BaseModel, Field
 
 from moot.modules.jobs.domain.batches import BatchResults
 from moot.modules.jobs.domain.texts import SAY
-from moot.modules.jobs.domain.watch import Action, Ruling, Rulings
+from moot.modules.jobs.domain.watch import Ruling, Rulings
+from moot.shared.domain.claims import Action
 from moot.shared.domain.messages import Locale, Message, shorten
 
 Occasion = Literal["verdict", "failure", "escalation", "batch"]

@@ -8,10 +8,9 @@ from moot.modules.jobs.domain.batches import (
     Before,
     Ranked,
     Ruled,
-    Screened,
-    Screening,
     State,
 )
+from moot.shared.domain.universe import Screened, Screening
 
 
 def name_state(answer: Answer, batch: Batch) -> State:

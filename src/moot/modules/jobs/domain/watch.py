@@ -2,20 +2,17 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Protocol
 from uuid import UUID
 
 from pydantic import AwareDatetime, BaseModel, Field
 
-from moot.shared.domain.facts import Company
-from moot.shared.domain.symbol import Symbol
+from moot.shared.domain.claims import Action
 from moot.shared.domain.validation import Strict
 
 DEFAULT_LIST = "default"
 MOST_WATCHED = 500
 """In a workspace, on all of its lists together."""
-
-Action = Literal["BUY", "SELL", "HOLD"]
 
 
 class Ruling(BaseModel, frozen=True):
@@ -81,16 +78,6 @@ class WatchStore(Protocol):
         `at_most`."""
 
     async def remove(self, workspace: str, list_name: str, symbols: Sequence[str]) -> None: ...
-
-
-class Companies(Protocol):
-    """Market data's directory, as jobs see it."""
-
-    async def symbol(self, text: str) -> Symbol:
-        """The share that a person means; raise `InvalidInput` that names what is near otherwise."""
-
-    async def company(self, symbol: Symbol, *, as_of: datetime) -> Company:
-        """Raise `InvalidInput` that helps where there was none then."""
 
 
 class Rulings(Protocol):

@@ -14,7 +14,7 @@ from moot.modules.coordinator.application.dtos.research_dtos import ResearchBody
 from moot.modules.coordinator.application.session_history import SessionOutcome
 from moot.modules.coordinator.application.session_queue import BATCH
 from moot.modules.coordinator.container import CoordinatorContainer
-from moot.modules.jobs.domain.batches import Answer, Batch, BatchRequest, Screened, Screening, State
+from moot.modules.jobs.domain.batches import Answer, Batch, BatchRequest, Ruled, State
 from moot.modules.jobs.domain.schedules import Synced
 from moot.modules.llm_platform.application.call_logs import BATCH_BUDGET_EXCEEDED
 from moot.modules.market_data.application.market_data import name_listed
@@ -22,10 +22,12 @@ from moot.modules.market_data.application.sync import SyncEvent
 from moot.modules.market_data.application.upkeep import INDEXES, MarketDataUpkeep
 from moot.modules.market_data.container import MarketDataContainer
 from moot.shared.domain.brief import Brief
+from moot.shared.domain.claims import lean_of
 from moot.shared.domain.errors import AppError, Conflict
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.messages import Locale, in_words
 from moot.shared.domain.symbol import Market, Symbol
+from moot.shared.domain.universe import Screening
 from moot.shared.domain.validation import validate
 from moot.shared.infrastructure.redaction import REDACT, error_text
 
@@ -44,7 +46,6 @@ VERDICTS: Mapping[str | None, State] = {
 }
 MOST_TOLD = 5
 """Of what went wrong when data were brought up to date."""
-SIGNS = {"BUY": 1, "BULLISH": 1, "SELL": -1, "BEARISH": -1}
 
 
 class DeskPanel:
@@ -80,11 +81,7 @@ class DeskPanel:
         able = {screener.service.expert for screener in service.screeners}
         experts: Collection[ExpertType] = request.experts if able & {*request.experts} else tuple(ExpertType)
         found = await service.run(symbols, as_of=as_of, locale=request.locale, experts=experts)
-        return Screening(
-            shares=tuple(Screened.model_validate(dict(share)) for share in found.shares),
-            left_out=found.left_out,
-            notes=found.notes,
-        )
+        return Screening(**dict(found))
 
     def _load_screen(self, request: BatchRequest) -> ScreenService:
         """In a thread: it takes seconds, in which leases are to be renewed."""
@@ -127,27 +124,21 @@ def _brief(request: BatchRequest) -> dict[str, Any]:
 def _read(outcome: SessionOutcome) -> Answer:
     state = STATES.get(outcome.status) or VERDICTS.get(outcome.verdict_status) or "failed"
     judged = state == "judged"
+    told = {*Answer.model_fields} - (set() if judged else {*Ruled.model_fields})
     return Answer(
+        **outcome.model_dump(include=told),
         session_id=outcome.id,
-        symbol=outcome.symbol,
         state="cancelled" if outcome.status == "cancelled" else state,
         action=outcome.verdict_action,
         lean=_lean(outcome) if judged else None,
-        confidence=outcome.confidence if judged else None,
-        position_percent=outcome.position_percent if judged else None,
-        reason=outcome.reason,
-        requests=outcome.requests,
-        tokens=outcome.tokens,
-        cost=outcome.cost,
         over_limit=BATCH_BUDGET_EXCEEDED in outcome.failures,
     )
 
 
 def _lean(outcome: SessionOutcome) -> float:
-    """From -1 to 1: what the verdict's weight has over one that is undecided, in its direction, or in that of the
-    debate where it does nothing."""
-    sign = SIGNS.get(outcome.verdict_action or "") or SIGNS.get(outcome.direction or "", 0)
-    return round(sign * max(0.0, 2 * (outcome.confidence or 0.5) - 1), 4)
+    """That of the verdict, or of the debate where the verdict does nothing."""
+    acts = outcome.verdict_action if outcome.verdict_action != "HOLD" else None
+    return round(lean_of(acts or outcome.direction or "NEUTRAL", outcome.confidence or 0.5), 4)
 
 
 async def refresh(upkeep: MarketDataUpkeep, shares: Sequence[str], locale: Locale) -> Synced | None:

@@ -10,13 +10,14 @@ from pydantic_core import from_json, to_json
 from sqlalchemy import Connection, Index, LargeBinary, String, Text, false, func, select
 from sqlalchemy.orm import Mapped, mapped_column
 
-from moot.modules.jobs.domain.batches import Batch, BatchStatus, BatchStore, Screening
+from moot.modules.jobs.domain.batches import Batch, BatchStatus, BatchStore
 from moot.modules.jobs.infrastructure.causes import note_batches
 from moot.shared.domain.ids import MOST_PER_PAGE
+from moot.shared.domain.universe import Screening
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.leases import LeasedRow, SqlLeases
 from moot.shared.infrastructure.tables import Base
-from moot.shared.infrastructure.transactions import transaction, upsert
+from moot.shared.infrastructure.transactions import upsert
 
 
 class BatchRow(LeasedRow, Base):
@@ -70,14 +71,12 @@ class SqlBatchStore(SqlLeases, BatchStore):
     ) -> tuple[list[Batch], int]:
         mine = [ROW.workspace_id == workspace, *([ROW.name == name] if name is not None else [])]
         wanted = select(ROW).where(*mine).order_by(*NEWEST_FIRST).limit(size).offset((page - 1) * size)
-        async with transaction(self._database.session) as db:
-            total = await db.scalar(select(func.count()).select_from(ROW).where(*mine)) or 0
+        total = await self._database.scalar(select(func.count()).select_from(ROW).where(*mine)) or 0
         return await self._select(wanted), total
 
     async def find_ids(self, workspace: str, first: UUID, last: UUID) -> list[UUID]:
         mine = select(ROW.id).where(ROW.workspace_id == workspace, ROW.id.between(first, last))
-        async with transaction(self._database.session) as db:
-            return list(await db.scalars(mine.order_by(*NEWEST_FIRST).limit(MOST_PER_PAGE)))
+        return await self._database.scalars(mine.order_by(*NEWEST_FIRST).limit(MOST_PER_PAGE))
 
     async def find_previous(self, batch: Batch) -> Batch | None:
         alike = (ROW.workspace_id == batch.workspace_id, ROW.name == batch.name, ROW.status == "done")
@@ -85,8 +84,7 @@ class SqlBatchStore(SqlLeases, BatchStore):
         return next(iter(await self._select(wanted)), None)
 
     async def find_open(self, now: datetime) -> list[UUID]:
-        async with transaction(self._database.session) as db:
-            return list(await db.scalars(select(ROW.id).where(self.free(now)).order_by(ROW.created_at)))
+        return await self._database.scalars(select(ROW.id).where(self.free(now)).order_by(ROW.created_at))
 
     async def update(self, batch_id: UUID, among: Collection[BatchStatus], **changes: Any) -> bool:
         open_ones = (ROW.id == batch_id, ROW.status.in_(among), ROW.ended_at.is_(None))
@@ -101,11 +99,11 @@ class SqlBatchStore(SqlLeases, BatchStore):
         return await self._database.write(work)
 
     async def read_symbols(self, batch_id: UUID) -> list[str]:
-        packed = await self._read_one(ROW.symbols, batch_id)
+        packed = await self._database.scalar(select(ROW.symbols).where(ROW.id == batch_id))
         return list(from_json(zlib.decompress(packed))) if packed else []
 
     async def read_screening(self, batch_id: UUID) -> Screening | None:
-        packed = await self._read_one(ROW.screening, batch_id)
+        packed = await self._database.scalar(select(ROW.screening).where(ROW.id == batch_id))
         return Screening.model_validate_json(zlib.decompress(packed)) if packed else None
 
     async def keep_screening(self, batch_id: UUID, screening: Screening) -> None:
@@ -115,10 +113,5 @@ class SqlBatchStore(SqlLeases, BatchStore):
         await self._write(first.values(screening=packed, screened=ranked))
 
     async def _select(self, wanted: Any) -> list[Batch]:
-        async with transaction(self._database.session) as db:
-            return [Batch.model_validate(row, from_attributes=True) for row in await db.scalars(wanted)]
-
-    async def _read_one(self, column: Any, batch_id: UUID) -> bytes | None:
-        async with transaction(self._database.session) as db:
-            found: bytes | None = await db.scalar(select(column).where(ROW.id == batch_id))
-            return found
+        found = await self._database.scalars(wanted)
+        return [Batch.model_validate(row, from_attributes=True) for row in found]

@@ -12,6 +12,7 @@ from uuid import UUID, uuid5
 from sqlalchemy import Connection, Index, String, Text, UniqueConstraint, bindparam, select, text
 from sqlalchemy.orm import Mapped, mapped_column
 
+from moot.modules.coordinator.application.session_queue import BATCH, WHAT_IF
 from moot.shared.infrastructure.tables import Base
 from moot.shared.infrastructure.transactions import upsert
 
@@ -65,7 +66,7 @@ CONCERNED = select(PLACE.id, PLACE.workspace_id, PLACE.facts).where(
 )
 
 
-UNTOLD = ("contest", "batch")
+UNTOLD = (WHAT_IF, BATCH)
 """Sessions that are not told of each: what-ifs, and those of a batch, whose end tells of all of them."""
 
 

@@ -11,25 +11,26 @@ from moot.modules.coordinator.application.session_history import (
     SessionFilter,
     SessionHistory,
 )
+from moot.modules.coordinator.application.session_queue import WHAT_IF
 from moot.modules.jobs.application.batches import Batches
 from moot.modules.jobs.domain.batches import BatchResults
 from moot.modules.jobs.domain.notices import Told
-from moot.modules.jobs.domain.watch import Companies, Ruling
+from moot.modules.jobs.domain.watch import Ruling
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import AppError
+from moot.shared.domain.facts import SymbolDirectory
 from moot.shared.domain.messages import LOCALES, Locale
 from moot.shared.domain.symbol import Symbol
 
 LOOKED_BACK = 50
 """Sessions on a symbol among which its rulings are looked for."""
-WHAT_IF = "contest"
 
 
 class DeskRecord:
     def __init__(
         self,
         history: SessionHistory,
-        companies: Companies,
+        companies: SymbolDirectory,
         clock: Clock,
         batches: Callable[[str], Batches],
     ) -> None:

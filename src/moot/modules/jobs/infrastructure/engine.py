@@ -22,8 +22,8 @@ from sqlalchemy.exc import OperationalError
 
 from moot.modules.coordinator.application.session_queue import BATCH, SessionQueue
 from moot.shared.domain.errors import Unavailable
+from moot.shared.domain.rate_limits import Priority
 from moot.shared.domain.texts import SAY
-from moot.shared.domain.turns import Priority
 from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.transactions import store_errors
 

@@ -60,8 +60,7 @@ class SqlNotifications(Notifications):
         wanted = select(PLACE).order_by(PLACE.name)
         if workspace is not None:
             wanted = wanted.where(PLACE.workspace_id == workspace)
-        async with transaction(self._database.session) as db:
-            return [self._destination(row) for row in await db.scalars(wanted)]
+        return [self._destination(row) for row in await self._database.scalars(wanted)]
 
     async def remove(self, destination: Destination) -> None:
         def work(db: Connection) -> None:

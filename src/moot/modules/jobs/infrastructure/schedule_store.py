@@ -106,8 +106,7 @@ class SqlSchedules(SqlLeases, ScheduleStore):
 
     async def find_due(self, now: datetime) -> Sequence[Schedule]:
         due = select(ROW).where(ROW.next_due <= now, ROW.paused.is_(False)).order_by(ROW.next_due)
-        async with transaction(self._database.session) as db:
-            return [_read(row) for row in await db.scalars(due)]
+        return [_read(row) for row in await self._database.scalars(due)]
 
     async def fire(self, schedule: Schedule, run: ScheduleRun, next_due: datetime) -> None:
         as_found = ROW.id == schedule.id, ROW.next_due == schedule.next_due, ROW.paused.is_(False)
@@ -119,14 +118,12 @@ class SqlSchedules(SqlLeases, ScheduleStore):
         await self._database.write(work)
 
     async def find_waiting(self, now: datetime) -> Sequence[ScheduleRun]:
-        async with transaction(self._database.session) as db:
-            waiting = await db.scalars(select(RUN).where(self.free(now)).order_by(RUN.due_at))
-            return [_read_run(run) for run in waiting]
+        waiting = select(RUN).where(self.free(now)).order_by(RUN.due_at)
+        return [_read_run(run) for run in await self._database.scalars(waiting)]
 
     async def find(self, schedule_id: UUID) -> Schedule | None:
-        async with transaction(self._database.session) as db:
-            row = await db.get(ROW, schedule_id)
-            return _read(row) if row else None
+        row = await self._database.scalar(select(ROW).where(ROW.id == schedule_id))
+        return _read(row) if row else None
 
     async def keep(self, run: ScheduleRun, token: int, until: datetime | None = None) -> bool:
         mine = self._update(RUN.id == run.id, RUN.lease_token == token)

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from moot.modules.jobs.domain.watch import Listed, WatchStore
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.tables import Base
-from moot.shared.infrastructure.transactions import transaction, upsert
+from moot.shared.infrastructure.transactions import upsert
 
 
 class WatchedSymbolRow(Base):
@@ -36,8 +36,8 @@ class SqlWatchStore(WatchStore):
         wanted = select(ROW).where(ROW.workspace_id == workspace).order_by(ROW.list_name, ROW.symbol)
         if list_name is not None:
             wanted = wanted.where(ROW.list_name == list_name)
-        async with transaction(self._database.session) as db:
-            return [Listed.model_validate(row, from_attributes=True) for row in await db.scalars(wanted)]
+        found = await self._database.scalars(wanted)
+        return [Listed.model_validate(row, from_attributes=True) for row in found]
 
     async def add(self, workspace: str, listed: Sequence[Listed], at_most: int) -> bool:
         rows = [{"workspace_id": workspace, **dict(one)} for one in listed]

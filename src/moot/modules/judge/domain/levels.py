@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import BaseModel, Field
 
+from moot.shared.domain.claims import Action
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import ExpertType
-
-Action = Literal["BUY", "SELL", "HOLD"]
 
 UP, DOWN = 1, -1
 STOP_IN_ATR = 2

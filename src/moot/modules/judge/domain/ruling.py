@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from math import floor
 
-from moot.modules.judge.domain.levels import Action, Levels, levels_for, measured, to_tick
+from moot.modules.judge.domain.levels import Levels, levels_for, measured, to_tick
 from moot.modules.judge.domain.verdict import SAY, JudgeInput, Sizing
+from moot.shared.domain.claims import Action
 from moot.shared.domain.experts import Direction
 from moot.shared.domain.messages import Message
 

@@ -5,9 +5,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 
-from moot.modules.judge.domain.levels import Action, Levels
+from moot.modules.judge.domain.levels import Levels
 from moot.modules.judge.domain.verdict import SAY, JudgeInput, Moved, NextDate, Since
-from moot.shared.domain.claims import SIGNS, ArgumentGraph, Claim, PastClaim, PastVerdict, Side
+from moot.shared.domain.claims import SIGNS, Action, ArgumentGraph, Claim, PastClaim, PastVerdict, Side
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale, Message
 from moot.shared.domain.symbol import Market, Symbol
@@ -72,15 +72,12 @@ def _has_moved(moved: Moved) -> bool:
     return came_or_went or before * after < 0 or abs(_step(moved)) > MOVED_BY
 
 
-RANKS: Mapping[Action, int] = {"SELL": -1, "HOLD": 0, "BUY": 1}
-
-
 def tell_change(judge_input: JudgeInput, action: Action) -> Message | None:
     """Which claims moved it, when the action is not what it was."""
     since = compare(judge_input)
     if since is None or since.action == action:
         return None
-    way = RANKS[action] - RANKS[since.action]
+    way = SIGNS[action] - SIGNS[since.action]
     claims = [_tell(moved) for moved in since.moved if _step(moved) * way > 0][:MOST_NAMED]
     before, now = SAY(f"action.{since.action}"), SAY(f"action.{action}")
     key = "changed.by_claims" if claims else "changed.by_none"

@@ -16,8 +16,8 @@ from pydantic import (
     model_validator,
 )
 
-from moot.modules.judge.domain.levels import Action, Levels, find_price
-from moot.shared.domain.claims import GRAVE_KINDS, ArgumentGraph, Claim, Holder, PastVerdict
+from moot.modules.judge.domain.levels import Levels, find_price
+from moot.shared.domain.claims import GRAVE_KINDS, SIGNS, Action, ArgumentGraph, Claim, Holder, PastVerdict
 from moot.shared.domain.errors import AppError
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import EXPERT_TEXTS, Direction
@@ -34,7 +34,6 @@ Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 QUORUM_APPLIES_ABOVE = 2  # experts asked; whoever asks one or two has chosen so
 FEWEST_LEFT = 2
 """Experts that failures must leave of several asked: one voice is not what was asked for."""
-SIGNS: dict[Direction, int] = {"BULLISH": 1, "NEUTRAL": 0, "BEARISH": -1}
 
 
 class JudgeInput(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):

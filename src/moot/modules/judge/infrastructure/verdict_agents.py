@@ -8,12 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import get_args
 
-from moot.modules.judge.domain.levels import Action, levels_for
+from moot.modules.judge.domain.levels import levels_for
 from moot.modules.judge.domain.ruling import SMALLEST, Decision, decide, size
 from moot.modules.judge.domain.verdict import Departure, JudgeInput, Ruling, Verdict
 from moot.modules.judge.domain.wording import name_gap, narrate, reason, warn, word_ruling
 from moot.modules.llm_platform.application.speaker import Brief, EngineChoice, Prompts, Speaker, Spoken
-from moot.shared.domain.claims import Holder
+from moot.shared.domain.claims import Action, Holder
 from moot.shared.domain.exhibits import Exhibits
 from moot.shared.domain.experts import EXPERT_TEXTS
 from moot.shared.domain.messages import Catalogue, Message

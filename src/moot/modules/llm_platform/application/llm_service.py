@@ -31,7 +31,7 @@ from moot.modules.llm_platform.domain.parsing import parse_llm_json_output
 from moot.modules.llm_platform.domain.texts import SAY
 from moot.shared.domain.guard import Dependency, Guard, LeftAlone, let_through
 from moot.shared.domain.messages import Message
-from moot.shared.domain.turns import Sleep
+from moot.shared.domain.rate_limits import Sleep
 from moot.shared.infrastructure.execution_context import current_context
 from moot.shared.infrastructure.working_time import off_the_clock
 

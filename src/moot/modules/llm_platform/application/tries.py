@@ -14,7 +14,7 @@ from moot.modules.llm_platform.domain.budget import Amount, Budget, Reservation
 from moot.modules.llm_platform.domain.exceptions import LLMConnectionError, ModelTrouble, NoAvailableModel
 from moot.modules.llm_platform.domain.model_config import LLMConfig
 from moot.modules.llm_platform.domain.texts import SAY
-from moot.shared.domain.turns import Entrance, NotYet, Sleep
+from moot.shared.domain.rate_limits import Entrance, NotYet, Sleep
 from moot.shared.infrastructure.execution_context import current_context, tell_retry
 from moot.shared.infrastructure.working_time import strict_seconds_left
 

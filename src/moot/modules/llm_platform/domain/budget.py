@@ -8,7 +8,7 @@ from moot.modules.llm_platform.domain.chat import ChatRequest
 from moot.modules.llm_platform.domain.exceptions import BudgetExceeded
 from moot.modules.llm_platform.domain.model_config import LLMConfig
 from moot.modules.llm_platform.domain.texts import SAY
-from moot.shared.domain.turns import Rate, Turn, Turns
+from moot.shared.domain.rate_limits import Rate, Turn, Turns
 from moot.shared.infrastructure.execution_context import current_context
 
 TOOLS_TOKENS = 512

@@ -26,7 +26,7 @@ from moot.modules.llm_platform.domain.texts import SAY
 from moot.shared.domain.clock import Day
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.messages import nearest, shorten
-from moot.shared.domain.turns import Rate
+from moot.shared.domain.rate_limits import Rate
 from moot.shared.domain.validation import Strict, name_kind, quote, refuse, refuse_field, suggest
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 

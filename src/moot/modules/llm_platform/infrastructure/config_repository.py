@@ -30,7 +30,6 @@ from moot.shared.domain.errors import Unavailable
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.home import make_private_folder, write_private
 from moot.shared.infrastructure.redaction import REDACT
-from moot.shared.infrastructure.transactions import transaction
 
 if TYPE_CHECKING:
     from cryptography.fernet import Fernet
@@ -84,8 +83,7 @@ class SqlConfigRepository(ConfigRepository):
         self._database, self._cipher, self._clock = database, cipher, clock
 
     async def list(self) -> Sequence[LLMConfig]:
-        async with transaction(self._database.session) as db:
-            return [self._config(row) for row in await db.scalars(select(LLMConfigRow))]
+        return [self._config(row) for row in await self._database.scalars(select(LLMConfigRow))]
 
     async def add(self, config: LLMConfig) -> None:
         now = self._clock.now()

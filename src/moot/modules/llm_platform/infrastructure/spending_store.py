@@ -20,11 +20,11 @@ from moot.modules.llm_platform.domain.texts import SAY
 from moot.modules.llm_platform.infrastructure.tables import SpendingRow
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.messages import Message
-from moot.shared.domain.turns import LOOK_AGAIN, NotYet, Rate, Turn
+from moot.shared.domain.rate_limits import LOOK_AGAIN, NotYet, Rate, Turn
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.execution_context import current_context
+from moot.shared.infrastructure.rate_limit_store import settle_turn, take_turn
 from moot.shared.infrastructure.transactions import upsert
-from moot.shared.infrastructure.turn_store import settle_turn, take_turn
 
 Column = InstrumentedAttribute[int]
 SPENT: Mapping[str, Column] = {"tokens": SpendingRow.tokens_spent, "cost": SpendingRow.cost_spent}

@@ -39,7 +39,7 @@ from moot.shared.domain.clock import Clock
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.redaction import REDACT
 from moot.shared.infrastructure.tables import ExternalAPICallLog
-from moot.shared.infrastructure.transactions import transaction, upsert
+from moot.shared.infrastructure.transactions import upsert
 
 logger = structlog.get_logger(__name__)
 
@@ -226,8 +226,7 @@ class SqlSearches(Searches):
         good = select(WebSearchCacheRow.response_data).where(
             WebSearchCacheRow.cache_key == key, WebSearchCacheRow.expires_at > self._clock.now()
         )
-        async with transaction(self._database.session) as db:
-            kept = await db.scalar(good)
+        kept = await self._database.scalar(good)
         return WebSearchResponse.model_validate_json(kept) if kept else None
 
     async def put(self, key: str, request: WebSearchRequest, response: WebSearchResponse) -> None:

@@ -218,7 +218,7 @@ class SqlDoor:
         self, question: SqlQuestion | Mapping[str, Any], *, requester: str, workspace: str, locale: Locale
     ) -> QueryResult:
         """Raises `InvalidInput` for what cannot be run, and what `ToolRules` raises."""
-        asked = question if isinstance(question, SqlQuestion) else validate(SqlQuestion, question)
+        asked = validate(SqlQuestion, question)
         now = self.clock.now().astimezone(zone := TIME_ZONES[self.tool.market])
         as_of = freeze(asked.as_of, now, now.date(), lambda day: datetime.combine(day, time_of_day.max, zone))
         context = {"locale": locale, "as_of": as_of.isoformat(), "open_breakers": []}

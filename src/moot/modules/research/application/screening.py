@@ -4,11 +4,10 @@ make of it. No model is asked, and nothing is known that was not at the moment.
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import datetime
 from typing import Any, Literal
 
 import polars as pl
-from pydantic import BaseModel
 
 from moot.modules.research.application.marking import Asked, Weights, find_leans
 from moot.modules.research.application.scope import ManyBars, ManyFacts, Scope, Screener
@@ -20,35 +19,22 @@ from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.facts import Company
 from moot.shared.domain.messages import Locale
 from moot.shared.domain.symbol import Symbol
+from moot.shared.domain.universe import Screened, Screening
 
 Status = Literal["ranked", "suspended", "too_old", "too_little", "no_data", "damaged", "not_listed"]
 
 
-class ScreenedShare(BaseModel, frozen=True, allow_inf_nan=False):
-    """`scores` are the expert's own by dimension (`technical.trend`), from -1 to 1, None where nothing was marked;
-    `lean` is what all rules together come to by the weights of the debate, before they answer each other. `newest` is
-    the day of its last bar, `missing` are the rules that had no data; `notes` say it in words.
+class ScreenedShare(Screened):
+    """Its `lean` goes by the weights of the debate, before the rules answer each other. `missing` are the rules that
+    had no data; `notes` say it in words.
     """
 
-    symbol: str
-    name: str
     status: Status
-    rank: int | None = None
-    lean: float | None = None
-    scores: dict[str, float | None] = {}
-    newest: date | None = None
     missing: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
 
 
-class Screen(BaseModel, frozen=True):
-    """`shares` are in the order of their ranks, then those without one by symbol; `left_out` the experts who were
-    wanted and whom no screen can ask.
-    """
-
-    shares: tuple[ScreenedShare, ...]
-    left_out: tuple[str, ...]
-    notes: tuple[str, ...] = ()
+class Screen(Screening):
+    shares: tuple[ScreenedShare, ...] = ()
 
 
 @dataclass(frozen=True)

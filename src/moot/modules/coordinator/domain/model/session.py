@@ -8,7 +8,7 @@ from pydantic import AwareDatetime, BaseModel, Field, model_validator
 
 from moot.modules.coordinator.domain.model.enums import ExpertType
 from moot.shared.domain.brief import Brief, Usage
-from moot.shared.domain.claims import Move, PastVerdict
+from moot.shared.domain.claims import Action, Move, PastVerdict
 from moot.shared.domain.ids import LAST_PAGE, MOST_PER_PAGE
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 from moot.shared.infrastructure.frames import Table
@@ -16,7 +16,7 @@ from moot.shared.infrastructure.frames import Table
 OverallStatus = Literal["completed", "partial", "failed"]
 VerdictStatus = Literal["judged", "abstained", "skipped", "failed"]
 SessionStatus = Literal["queued", "running", "waiting", "completed", "partial", "failed", "cancelled"]
-VerdictAction = Literal["BUY", "SELL", "HOLD"]
+VerdictAction = Action
 GOING_ON: tuple[SessionStatus, ...] = ("queued", "running")
 """Somebody runs them, or should."""
 WHAT_IF = "contest"

@@ -1,23 +1,11 @@
 """What the coordinator asks before it acts: may this be researched, may this node run, may this verdict stand?"""
 
 from collections.abc import Sequence
-from datetime import datetime
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest
 from moot.modules.coordinator.domain.exceptions import ApprovalNeeded
-from moot.shared.domain.symbol import Symbol
-
-
-class SymbolDirectory(Protocol):
-    """Market data's directory, as the coordinator sees it."""
-
-    async def symbol(self, text: str) -> Symbol:
-        """The share that a person means by a code in any spelling, or by a name; raise `InvalidInput` otherwise."""
-
-    async def company(self, symbol: Symbol, *, as_of: datetime) -> object:
-        """Return when `symbol` can be researched as of that moment; raise `InvalidInput` that helps otherwise."""
 
 
 class AfterError(NamedTuple):

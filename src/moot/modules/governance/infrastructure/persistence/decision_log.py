@@ -92,8 +92,7 @@ class SqlDecisionLog(DecisionLog):
     async def page(self, workspace: str, wanted: DecisionFilter) -> DecisionPage:
         conditions = [ROW.workspace_id == workspace, *_conditions(wanted)]
         counted = select(ROW.id).where(*conditions).limit(COUNTED_TO + 1)
-        async with transaction(self._database.session) as db:
-            total = await db.scalar(select(func.count()).select_from(counted.subquery())) or 0
+        total = await self._database.scalar(select(func.count()).select_from(counted.subquery())) or 0
         return DecisionPage(
             total=min(total, COUNTED_TO),
             total_is_more=total > COUNTED_TO,
@@ -126,10 +125,8 @@ class SqlDecisionLog(DecisionLog):
             records = await self._read(in_order.where(tuple_(ROW.decided_at, ROW.id) > reached))
 
     async def _read(self, wanted: Select[DecisionRow]) -> list[DecisionRecord]:
-        async with transaction(self._database.session) as db:
-            return [
-                DecisionRecord.model_validate(row, from_attributes=True) for row in await db.scalars(wanted)
-            ]
+        found = await self._database.scalars(wanted)
+        return [DecisionRecord.model_validate(row, from_attributes=True) for row in found]
 
 
 def _note_gap(record: DecisionRecord, error: BaseException | None) -> None:

@@ -16,6 +16,7 @@ from moot.modules.intake.application.intake_state import Errand, Task
 from moot.modules.intake.application.report_text import shorten
 from moot.modules.intake.domain.question import Citation, Finding, Spent, Step, View
 from moot.modules.intake.domain.texts import SAY
+from moot.shared.domain.claims import lean_of
 from moot.shared.domain.errors import AppError, DecisionRejected
 from moot.shared.domain.experts import STANCES
 from moot.shared.domain.messages import Locale
@@ -23,7 +24,6 @@ from moot.shared.domain.messages import Locale
 TRIGGER = "intake"
 CAME_TO_NOTHING = ("SESSION_CANCELLED", "ALL_EXPERTS_FAILED")
 LONGEST_REASONING, LONGEST_RISK, LONGEST_LINE = 600, 400, 240
-VERDICTS = {"BUY": 1.0, "SELL": -1.0}
 FACTS: Mapping[str, tuple[str, ...]] = {
     "valuation_modeler": ("pe_ttm", "pe_percentile", "pb", "peg_ratio", "dv_ratio", "current_price"),
     "financial_auditor": ("roe_ttm", "profit_growth", "revenue_growth", "debt_to_assets"),
@@ -167,8 +167,10 @@ def _view(who: str, signal: str, confidence: float, why: str, say: Wording) -> V
 
 
 def leaning(signal: str, confidence: float) -> float:
-    """How far a signal of an expert, or a verdict, speaks for the company."""
-    stance = STANCES.get(signal, VERDICTS.get(signal, 0.0))
+    """How far a signal of an expert speaks for the company, or else a verdict."""
+    stance = STANCES.get(signal)
+    if stance is None:
+        return lean_of(signal, confidence)
     return math.copysign(confidence, stance) if stance else 0.0
 
 

@@ -28,8 +28,8 @@ from moot.modules.market_data.domain.provider import Batch, NotOffered, home_of,
 from moot.modules.market_data.domain.texts import SAY
 from moot.shared.domain.errors import AppError, ErrorKind, Unavailable
 from moot.shared.domain.guard import Dependency, Guard, LeftAlone, let_through
+from moot.shared.domain.rate_limits import Entrance, NotYet, Rate, Sleep, Turn, Turns
 from moot.shared.domain.symbol import Market
-from moot.shared.domain.turns import Entrance, NotYet, Rate, Sleep, Turn, Turns
 from moot.shared.infrastructure.call_audit import ExternalCalls
 from moot.shared.infrastructure.execution_context import current_context
 from moot.shared.infrastructure.working_time import off_the_clock, strict_seconds_left

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, Insert, Update, bindparam, literal_column, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from moot.shared.domain.turns import Priority, Rate, Turn, Turns, Use, Uses, settle, take
+from moot.shared.domain.rate_limits import Priority, Rate, Turn, Turns, Use, Uses, settle, take
 from moot.shared.infrastructure.database import Database, patient
 from moot.shared.infrastructure.tables import RateLimitRow
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sqlalchemy import select, text, update
 from structlog.testing import capture_logs
 
-from moot.shared.domain.turns import (
+from moot.shared.domain.rate_limits import (
     PARTS,
     Entrance,
     NotYet,
@@ -28,8 +28,8 @@ from moot.shared.domain.turns import (
     take,
 )
 from moot.shared.infrastructure.database import Database
+from moot.shared.infrastructure.rate_limit_store import SqlTurns
 from moot.shared.infrastructure.tables import RateLimitRow
-from moot.shared.infrastructure.turn_store import SqlTurns
 from tests.fakes.clock import leap
 
 SPAN = 60_000
