@@ -11,7 +11,7 @@ from moot.modules.coordinator.application.session_history import (
     SessionFilter,
     SessionHistory,
 )
-from moot.modules.jobs.application.batches import Batches
+from moot.modules.jobs.application.batches import BatchService
 from moot.modules.jobs.domain.batches import BatchResults
 from moot.modules.jobs.domain.notices import Told
 from moot.modules.jobs.domain.watch import Companies, Ruling
@@ -31,7 +31,7 @@ class DeskRecord:
         history: SessionHistory,
         companies: Companies,
         clock: Clock,
-        batches: Callable[[str], Batches],
+        batches: Callable[[str], BatchService],
     ) -> None:
         self._history, self._companies, self._clock = history, companies, clock
         self._batches = batches
