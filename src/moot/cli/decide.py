@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 import typer
 from pydantic import AwareDatetime, Field, TypeAdapter
 
-from moot.cli.options import Profile, argument, number_or_text, option, read_file
+from moot.cli.options import Profile, argument, option, read_file
 from moot.cli.outcome import command
 from moot.cli.printing import tell
 from moot.cli.texts import SAY, environment_locale
@@ -19,7 +19,7 @@ from moot.modules.governance.application.rule_files import Complaint, EnhancedRu
 from moot.modules.governance.application.rule_generator import Constraints
 from moot.shared.domain.clock import SystemClock
 from moot.shared.domain.errors import InvalidInput
-from moot.shared.domain.validation import Strict, validate
+from moot.shared.domain.validation import Strict, number_or_text, validate
 from moot.shared.infrastructure.settings import split_names
 
 if TYPE_CHECKING:
