@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 import structlog
 from pydantic import SecretStr
 
+from moot.modules.jobs.application.watch import DEFAULT_LIST
 from moot.remote.desk import Body, Desk, Id, as_id
 from moot.shared.domain.audit import Seal
 from moot.shared.domain.clock import Clock, SystemClock
@@ -55,9 +56,9 @@ if TYPE_CHECKING:
     from moot.modules.governance.container import GovernanceContainer
     from moot.modules.intake.application.intake_service import Conversation
     from moot.modules.intake.container import IntakeContainer
-    from moot.modules.jobs.application.batches import Batches, BatchView
-    from moot.modules.jobs.application.schedules import Schedules
-    from moot.modules.jobs.application.watch import Watchlists
+    from moot.modules.jobs.application.batches import BatchPage, BatchResults, BatchView
+    from moot.modules.jobs.application.schedules import ScheduleList, ScheduleService, ScheduleView
+    from moot.modules.jobs.application.watch import Watchlist
     from moot.modules.jobs.application.worker import Worker
     from moot.modules.jobs.container import Engine, JobsContainer
     from moot.modules.llm_platform.application.speaker import EngineChoice, Speaker
@@ -399,24 +400,63 @@ class Moot(Desk):
     async def conversation(self, thread: UUID) -> Conversation:
         return await self.intake.service.conversation(thread, DEFAULT_WORKSPACE)
 
-    def _watchlists(self) -> Watchlists:
-        return self.jobs.watchlists()
+    async def watchlist(self, list_name: str | None = None) -> Watchlist:
+        return await self.jobs.watchlists().list(list_name)
 
-    def _batches(self) -> Batches:
-        return self.jobs.batches()
+    async def add_to_watchlist(self, *symbols: str, list_name: str = DEFAULT_LIST) -> Watchlist:
+        return await self.jobs.watchlists().add(symbols, list_name)
+
+    async def remove_from_watchlist(self, *symbols: str, list_name: str = DEFAULT_LIST) -> Watchlist:
+        return await self.jobs.watchlists().remove(symbols, list_name)
 
     async def _start_batch(self, request: Body) -> BatchView:
         batch = await self.jobs.batches().start(request)
         self.work()
         return batch
 
+    async def batches(self, name: str | None = None, *, page: int = 1, page_size: int = 20) -> BatchPage:
+        return await self.jobs.batches().find_all(name, page=page, page_size=page_size)
+
+    async def batch(self, batch_id: UUID) -> BatchView:
+        return await self.jobs.batches().find(batch_id)
+
+    async def batch_results(self, batch_id: UUID) -> BatchResults:
+        return await self.jobs.batches().results(batch_id)
+
+    async def pause_batch(self, batch_id: UUID) -> BatchView:
+        return await self.jobs.batches().pause(batch_id)
+
     async def resume_batch(self, batch_id: UUID) -> BatchView:
-        batch = await super().resume_batch(batch_id)
+        batch = await self.jobs.batches().resume(batch_id)
         self.work()
         return batch
 
-    def _schedules(self) -> Schedules:
+    async def cancel_batch(self, batch_id: UUID) -> BatchView:
+        return await self.jobs.batches().cancel(batch_id)
+
+    def _schedules(self) -> ScheduleService:
         return self.jobs.schedules(caller=self._trigger_source)
+
+    async def schedules(self) -> ScheduleList:
+        return await self._schedules().list()
+
+    async def schedule(self, name: str) -> ScheduleView:
+        return await self._schedules().find(name)
+
+    async def _add_schedule(self, body: Body) -> ScheduleView:
+        return await self._schedules().add(body)
+
+    async def pause_schedule(self, name: str) -> ScheduleView:
+        return await self._schedules().pause(name)
+
+    async def resume_schedule(self, name: str) -> ScheduleView:
+        return await self._schedules().resume(name)
+
+    async def remove_schedule(self, name: str) -> ScheduleView:
+        return await self._schedules().remove(name)
+
+    async def run_schedule(self, name: str) -> ScheduleView:
+        return await self._schedules().run_now(name)
 
     async def _query(self, query: Body, locale: Locale | None) -> QueryResult:
         spoken = locale or self.locale

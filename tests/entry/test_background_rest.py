@@ -9,7 +9,6 @@ from sqlalchemy import select
 
 from moot.desk import Moot
 from moot.modules.coordinator.application import sessions
-from moot.modules.coordinator.infrastructure.adapters.governance_adapter import GovernanceAdapter
 from moot.modules.llm_platform.infrastructure.tables import SpendingRow
 from moot.shared.infrastructure.settings import Settings
 from tests.entry.serving import (
@@ -20,7 +19,6 @@ from tests.entry.serving import (
     RESEARCH,
     SESSIONS,
     VALUATION,
-    Gate,
     Served,
     frames,
     question,
@@ -32,13 +30,6 @@ from tests.fakes.llm_server import Hang
 
 THIRD_DAY = "2018-01-04"
 """Too early for the technical analyst, now and on every retry."""
-
-
-@pytest.fixture
-def gate(monkeypatch):
-    gate = Gate()
-    monkeypatch.setattr(GovernanceAdapter, "authorise", gate.authorise)
-    return gate
 
 
 @pytest.fixture

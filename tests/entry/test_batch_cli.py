@@ -19,17 +19,12 @@ from moot.remote.desk import BlockingDesk
 from moot.shared.domain.errors import Conflict, InvalidInput, NotFound
 from moot.shared.infrastructure.settings import Settings
 from tests.access.desk import HERE, calling
-from tests.entry.inside import Run, inside
+from tests.entry.inside import Run
 from tests.entry.test_remote_desk import serving
 from tests.fakes.clock import PATIENCE
 
 BATCHES = "/api/v1/batches"
 QUICK = ("--experts", "technical_analyst,macro_intelligence", "--as-of", "2026-03-31")
-
-
-@pytest.fixture
-def moot(home: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    return inside(home, monkeypatch)
 
 
 @pytest.fixture

@@ -5,15 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.entry.inside import Run, inside
+from tests.entry.inside import Run
 
 SHARES = ("900001.DEMO", "900002.DEMO")
 MONTHS = ("--from", "2025-11", "--to", "2026-01", "--tune-until", "2025-12-01")
-
-
-@pytest.fixture
-def moot(home: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    return inside(home, monkeypatch)
 
 
 async def test_a_walk_is_told_in_both_languages_and_written_the_same_again(moot: Run, tmp_path: Path) -> None:

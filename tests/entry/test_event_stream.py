@@ -6,7 +6,6 @@ from datetime import datetime
 import fastapi.routing
 import pytest
 
-from moot.modules.coordinator.infrastructure.adapters.governance_adapter import GovernanceAdapter
 from moot.modules.llm_platform.application import llm_service
 from moot.shared.infrastructure.settings import Settings
 from tests.entry.serving import (
@@ -17,7 +16,6 @@ from tests.entry.serving import (
     SESSIONS,
     VALUATION,
     Client,
-    Gate,
     Served,
     calling,
     frames,
@@ -30,13 +28,6 @@ from tests.fakes.llm_server import Status
 WHOLE = question(skip_debate=False, as_of="2026-06-30")
 THIRD_DAY = "2018-01-04"
 """Too early for the technical analyst."""
-
-
-@pytest.fixture
-def gate(monkeypatch):
-    gate = Gate()
-    monkeypatch.setattr(GovernanceAdapter, "authorise", gate.authorise)
-    return gate
 
 
 @pytest.fixture

@@ -14,16 +14,11 @@ import pytest
 from typer.testing import CliRunner
 
 from moot.cli import app
-from tests.entry.inside import Run, inside
+from tests.entry.inside import Run
 from tests.entry.test_cli import environment
 from tests.fakes.clock import PATIENCE
 
 QUICK = ("--experts", "macro_intelligence", "--skip-debate")
-
-
-@pytest.fixture
-def moot(home, monkeypatch) -> Run:
-    return inside(home, monkeypatch)
 
 
 async def researched(moot: Run, symbol: str = "900001.DEMO") -> str:

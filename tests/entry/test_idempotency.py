@@ -5,7 +5,6 @@ from collections import Counter
 
 import pytest
 
-from moot.modules.coordinator.infrastructure.adapters.governance_adapter import GovernanceAdapter
 from moot.shared.infrastructure.settings import Settings
 from tests.entry.serving import (
     MACRO,
@@ -13,7 +12,6 @@ from tests.entry.serving import (
     RESEARCH,
     SESSIONS,
     VALUATION,
-    Gate,
     Served,
     calling,
     question,
@@ -24,13 +22,6 @@ MANY = 50
 KEY = {"Idempotency-Key": "order-66"}
 THIRD_DAY = "2018-01-04"
 """Too early for the technical analyst."""
-
-
-@pytest.fixture
-def gate(monkeypatch):
-    gate = Gate()
-    monkeypatch.setattr(GovernanceAdapter, "authorise", gate.authorise)
-    return gate
 
 
 @pytest.fixture

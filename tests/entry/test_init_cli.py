@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from moot.shared.infrastructure.home import NotSimple, change_settings
-from tests.entry.inside import Run, inside
 from tests.entry.test_cli import MOOT, environment
 from tests.fakes.clock import PATIENCE
 from tests.fakes.llm_server import LLMServer, Status
@@ -20,11 +19,6 @@ KEY = "canary-init-51c0de77"
 TOKEN = "token-init-90ab12ef"
 OTHER = "9"
 """The last of the models to choose from: any endpoint."""
-
-
-@pytest.fixture
-def moot(home: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    return inside(home, monkeypatch)
 
 
 def answers(*lines: str) -> str:

@@ -7,12 +7,11 @@ from uuid import UUID
 
 import pytest
 
-from moot.modules.coordinator.infrastructure.adapters.governance_adapter import GovernanceAdapter
 from moot.modules.intake.infrastructure.conversations import SqlConversations
 from moot.modules.intake.presentation import routes as intake_routes
 from moot.shared.domain.errors import Unavailable
 from moot.shared.infrastructure.settings import Settings
-from tests.entry.serving import IN_TIME, NOBODY, ON_SQLITE, SESSIONS, Gate, Served, calling, serving
+from tests.entry.serving import IN_TIME, NOBODY, ON_SQLITE, SESSIONS, Served, calling, serving
 from tests.fakes.llm_server import Say
 
 INTAKE = "/api/v1/coordinator/intake"
@@ -33,13 +32,6 @@ def told(text: str) -> list[Told]:
     return [
         Told(name.removeprefix("event: "), json.loads(data.removeprefix("data: "))) for name, data in blocks
     ]
-
-
-@pytest.fixture
-def gate(monkeypatch):
-    gate = Gate()
-    monkeypatch.setattr(GovernanceAdapter, "authorise", gate.authorise)
-    return gate
 
 
 @pytest.fixture

@@ -4,20 +4,13 @@ import json
 import re
 import urllib.error
 import urllib.request
-from pathlib import Path
 from signal import SIGTERM
 
 import pytest
 
 from tests.entry.forked import server
-from tests.entry.inside import Run, inside
 from tests.entry.test_llm_cli import files_with
 from tests.fakes.clock import PATIENCE
-
-
-@pytest.fixture
-def moot(home: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    return inside(home, monkeypatch)
 
 
 async def test_a_key_is_printed_once_and_kept_nowhere(moot, home):

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.entry.forked import Forge
-from tests.entry.inside import Run, inside
+from tests.entry.inside import Run
 from tests.fakes.llm_server import LLMServer, Say, Status
 
 KEY = "canary-8d41f60b27ac"
@@ -28,11 +28,6 @@ def process(home: Path, forge: Forge) -> Run:
         return await asyncio.to_thread(forge.run, *arguments, home=home, **more)
 
     return run
-
-
-@pytest.fixture
-def moot(home: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    return inside(home, monkeypatch)
 
 
 def files_with(secret: str, home: Path) -> list[Path]:

@@ -4,18 +4,10 @@ import asyncio
 
 import pytest
 
-from moot.modules.coordinator.infrastructure.adapters.governance_adapter import GovernanceAdapter
 from moot.shared.infrastructure.settings import Settings
-from tests.entry.serving import MACRO, ON_SQLITE, RESEARCH, Gate, Served, question, serving, until
+from tests.entry.serving import MACRO, ON_SQLITE, RESEARCH, Served, question, serving, until
 
 SYMBOLS = [f"9000{n:02}.DEMO" for n in range(1, 7)]
-
-
-@pytest.fixture
-def gate(monkeypatch):
-    gate = Gate()
-    monkeypatch.setattr(GovernanceAdapter, "authorise", gate.authorise)
-    return gate
 
 
 @pytest.fixture

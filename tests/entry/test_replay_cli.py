@@ -8,16 +8,11 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from tests.entry.inside import Run, inside
+from tests.entry.inside import Run
 from tests.fakes.careful_model import careful
 from tests.fakes.llm_server import running_llm_server
 
 NOBODY = "7d3c8a52-0c3e-4f0e-9d0a-5b1f6a1c2e3d"
-
-
-@pytest.fixture
-def moot(home, monkeypatch) -> Run:
-    return inside(home, monkeypatch)
 
 
 async def researched(moot: Run, *more: str, **environment: str) -> str:

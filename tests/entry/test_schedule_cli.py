@@ -2,7 +2,6 @@
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 
@@ -13,16 +12,10 @@ from moot.remote.desk import BlockingDesk
 from moot.shared.domain.errors import Conflict, InvalidInput, NotFound
 from moot.shared.infrastructure.settings import Settings
 from tests.access.desk import HERE, calling
-from tests.entry.inside import Run, inside
 from tests.entry.test_remote_desk import serving
 
 SCHEDULES = "/api/v1/schedules"
 SHARES = ("-u", "900001.DEMO", "-u", "900002.DEMO")
-
-
-@pytest.fixture
-def moot(home: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    return inside(home, monkeypatch)
 
 
 async def test_what_is_scheduled_is_listed_paused_run_and_removed(moot):

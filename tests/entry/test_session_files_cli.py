@@ -13,14 +13,8 @@ from moot.modules.coordinator.application import session_pack
 from moot.shared.infrastructure.settings import Settings
 from tests.coordinator.recorded import Recorder, trail_of
 from tests.coordinator.test_session_pruning import LAST_YEAR
-from tests.entry.inside import Run, inside
 
 NOBODY = "7d3c8a52-0c3e-4f0e-9d0a-5b1f6a1c2e3d"
-
-
-@pytest.fixture
-def moot(home, monkeypatch) -> Run:
-    return inside(home, monkeypatch)
 
 
 async def a_session(home: Path) -> str:

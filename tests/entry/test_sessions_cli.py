@@ -11,16 +11,11 @@ from uuid import UUID
 import pytest
 from rich.cells import cell_len
 
-from tests.entry.inside import Run, inside
+from tests.entry.inside import Run
 from tests.entry.test_cli import TOO_LATE
 from tests.fakes.clock import PATIENCE
 
 NOBODY = "7d3c8a52-0c3e-4f0e-9d0a-5b1f6a1c2e3d"
-
-
-@pytest.fixture
-def moot(home, monkeypatch) -> Run:
-    return inside(home, monkeypatch)
 
 
 async def researched(moot: Run, symbol: str, *more: str) -> dict:

@@ -2,7 +2,6 @@
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 
@@ -13,17 +12,11 @@ from moot.remote.client import RemoteMoot
 from moot.shared.domain.errors import InvalidInput, NotFound
 from moot.shared.infrastructure.settings import Settings
 from tests.access.desk import HERE, calling
-from tests.entry.inside import Run, inside
 from tests.entry.test_llm_cli import files_with
 from tests.entry.test_remote_desk import serving
 from tests.fakes.chat_servers import TOKEN, running_chat_server
 
 WATCHLISTS = "/api/v1/watchlists"
-
-
-@pytest.fixture
-def moot(home: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    return inside(home, monkeypatch)
 
 
 async def test_what_is_watched_is_listed(moot):

@@ -17,7 +17,7 @@ import pytest
 from fastapi import FastAPI
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, Page, expect, sync_playwright
 
-from tests.access.desk import open_app
+from tests.access.desk import HERE, calling, open_app
 from tests.entry.serving import free_port
 from tests.fakes.clock import FixedClock, TickingClock
 
@@ -25,6 +25,9 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 IN_TIME_MS = 60_000
 expect.set_options(timeout=IN_TIME_MS)
 PHONE = (375, 720)
+HTML = {"Accept": "text/html"}
+OURS = {"Origin": "http://localhost", **HTML}
+"""As a browser sends a form of the console."""
 AXE = Path(__file__).parent / "axe" / "axe.min.js"
 
 
@@ -67,6 +70,14 @@ async def app(home: Path, clock: FixedClock) -> AsyncIterator[FastAPI]:
     """A desk that lets nobody in without a key, once there is one."""
     async with open_app(home, TickingClock(clock.now()), open=False) as app:
         yield app
+
+
+@pytest.fixture
+async def client(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
+    """A browser on the desk's own machine."""
+    async with calling(app, address=HERE) as client:
+        client.headers.update(OURS)
+        yield client
 
 
 @pytest.fixture(scope="module")

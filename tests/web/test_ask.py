@@ -6,8 +6,8 @@ import pytest
 
 from moot.web.formats import prose
 from tests.access.desk import HERE, calling, new_key, open_app
+from tests.web.conftest import OURS
 
-OURS = {"Origin": "http://localhost", "Accept": "text/html"}
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{ 7*7 }} javascript:alert(1) \u202e"
 
 

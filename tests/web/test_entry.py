@@ -9,10 +9,8 @@ from fastapi.routing import APIRoute, iter_route_contexts
 from moot.modules.access.domain import LOGGED_IN_FOR
 from moot.modules.access.presentation import LOGIN_COOKIE
 from tests.access.desk import HERE, calling, new_key
+from tests.web.conftest import HTML, OURS
 
-HTML = {"Accept": "text/html"}
-OURS = {"Origin": "http://localhost", **HTML}
-"""As a browser sends a form of the console."""
 PAGES = ["/", "/research", "/sessions", "/sessions/last"]
 
 

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from tests.access.desk import HERE, calling, new_key, open_app
+from tests.access.desk import calling, new_key, open_app
+from tests.web.conftest import OURS
 
-OURS = {"Origin": "http://localhost", "Accept": "text/html"}
 V1 = "/api/v1/coordinator"
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{ 7*7 }}"
 RULE = """\
@@ -27,13 +27,6 @@ rules:
 async def app(home, clock):
     async with open_app(home, clock) as app:
         yield app
-
-
-@pytest.fixture
-async def client(app):
-    async with calling(app, address=HERE) as client:
-        client.headers.update(OURS)
-        yield client
 
 
 async def escalate(client, sql="SELECT 1", **more):

@@ -16,11 +16,10 @@ from moot.shared.domain.clock import SystemClock
 from moot.shared.domain.markdown import drop_unseen
 from moot.shared.infrastructure.settings import Settings
 from tests.access.desk import HERE, calling, open_app
-from tests.web.conftest import console
+from tests.web.conftest import OURS, console
 from tests.web.hostile import hostile_texts, poison_session
 from tests.web.hostile_desk import poison_desk, prepare, settle
 
-OURS = {"Origin": "http://localhost", "Accept": "text/html"}
 PAGES = (
     *("/", "/ask", "/research", "/research/symbols?symbol=600519", "/research?symbol=x", "/sessions"),
     *(

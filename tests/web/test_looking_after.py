@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from tests.access.desk import HERE, calling, new_key, open_app
+from tests.access.desk import calling, new_key, open_app
 from tests.fakes.llm_server import Say, Status, running_llm_server
+from tests.web.conftest import OURS
 
-OURS = {"Origin": "http://localhost", "Accept": "text/html"}
 SECRET = "sk-secret-0123456789"
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)>"
 BARS = """\
@@ -21,13 +21,6 @@ symbol,trade_date,open,high,low,close,pre_close,volume,amount
 async def app(home, clock):
     async with open_app(home, clock) as app:
         yield app
-
-
-@pytest.fixture
-async def client(app):
-    async with calling(app, address=HERE) as client:
-        client.headers.update(OURS)
-        yield client
 
 
 async def test_an_empty_lake_says_how_to_fill_it(client):

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from tests.access.desk import HERE, calling, new_key, open_app
+from tests.access.desk import calling, new_key, open_app
+from tests.web.conftest import OURS
 
-OURS = {"Origin": "http://localhost", "Accept": "text/html"}
 HOSTILE = "<script>alert(1)</script>"
 DAILY = {"name": "daily", "universe": "900001.DEMO", "top": "1", "at": "18:10", "every": "week"}
 
@@ -15,13 +15,6 @@ DAILY = {"name": "daily", "universe": "900001.DEMO", "top": "1", "at": "18:10", 
 async def app(home, clock):
     async with open_app(home, clock, worker=False) as app:
         yield app
-
-
-@pytest.fixture
-async def client(app):
-    async with calling(app, address=HERE) as client:
-        client.headers.update(OURS)
-        yield client
 
 
 async def begin(client, **changes):

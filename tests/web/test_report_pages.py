@@ -21,10 +21,9 @@ from moot.shared.domain.experts import ExpertType
 from tests.access.desk import HERE, calling, new_key, open_app
 from tests.fakes.careful_model import careful
 from tests.fakes.llm_server import Say, Status
+from tests.web.conftest import HTML, OURS
 from tests.web.hostile import MODEL, hostile_texts, poison_session
 
-HTML = {"Accept": "text/html"}
-OURS = {"Origin": "http://localhost", **HTML}
 RESEARCH = "/api/v1/coordinator/research"
 WORDS = {
     "en-US": (

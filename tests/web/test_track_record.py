@@ -5,8 +5,7 @@ from datetime import timedelta
 
 from tests.access.desk import HERE, calling, open_app
 from tests.fakes.clock import FixedClock
-
-OURS = {"Origin": "http://localhost", "Accept": "text/html"}
+from tests.web.conftest import OURS
 
 
 async def research(home, clock, count):

@@ -9,7 +9,7 @@ from rich.text import Text
 from typer import Context
 
 from moot.cli.command import on_desk
-from moot.cli.options import AsJson, number_or_text, option
+from moot.cli.options import AsJson, option
 from moot.cli.printing import Field, Prose, field, line_field, list_facts, print_table
 from moot.cli.sessions import SessionId, find_session
 from moot.cli.texts import SAY, environment_locale, say
@@ -17,6 +17,7 @@ from moot.modules.coordinator.application.contest import NothingToContest
 from moot.modules.coordinator.application.report_words import Wording
 from moot.shared.domain.claims import ArgumentGraph
 from moot.shared.domain.errors import InvalidInput
+from moot.shared.domain.validation import number_or_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,7 +11,7 @@ import typer
 from pydantic import AfterValidator, AwareDatetime, Field, TypeAdapter
 
 from moot.cli.command import command
-from moot.cli.options import Profile, argument, number_or_text, option, read_file
+from moot.cli.options import Profile, argument, option, read_file
 from moot.cli.printing import tell
 from moot.cli.texts import SAY, environment_locale
 from moot.modules.governance.application.coordinator_agent import DecisionRequest, KnownType, ValidationResult
@@ -20,7 +20,7 @@ from moot.modules.governance.application.rule_files import Complaint, EnhancedRu
 from moot.modules.governance.application.rule_generator import Constraints
 from moot.shared.domain.clock import SystemClock
 from moot.shared.domain.errors import InvalidInput
-from moot.shared.domain.validation import Strict, validate
+from moot.shared.domain.validation import Strict, number_or_text, validate
 from moot.shared.infrastructure.settings import split_names
 
 if TYPE_CHECKING:

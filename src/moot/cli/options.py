@@ -4,7 +4,6 @@ import getpass
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -17,7 +16,7 @@ from moot.cli.texts import SAY, say
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.messages import LOCALES, Message
-from moot.shared.domain.validation import validate
+from moot.shared.domain.validation import number_or_text, validate
 from moot.shared.infrastructure.redaction import REDACT
 
 M = TypeVar("M", bound=BaseModel)
@@ -88,14 +87,6 @@ def list_typed(words: Sequence[str]) -> list[str]:
 def check_typed(kind: type[M], **typed: object) -> M:
     """What was typed, as the model it is meant for; what was not typed has the model's own default."""
     return validate(kind, {name: value for name, value in typed.items() if value is not None})
-
-
-def number_or_text(text: str) -> int | float | str:
-    """What is no number is left to whoever refuses it."""
-    for kind in (int, float):
-        with suppress(ValueError):
-            return kind(text)
-    return text
 
 
 def number(text: str | None) -> int | float | str | None:

@@ -19,7 +19,7 @@ from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 
 if TYPE_CHECKING:
     from moot.desk import Moot
-    from moot.modules.jobs.application.schedules import Schedules
+    from moot.modules.jobs.application.schedules import ScheduleService
 
 Name = Annotated[str, argument("schedule.help.name", metavar="NAME")]
 Workspace = Annotated[str, option("schedule.help.workspace")]
@@ -91,7 +91,7 @@ for _name, _said in {"pause": "paused", "resume": "resumed", "remove": "removed"
     _add_turn(_name, _said)
 
 
-def _of(desk: "Moot", workspace: str) -> "Schedules":
+def _of(desk: "Moot", workspace: str) -> "ScheduleService":
     return desk.jobs.schedules(workspace, "cli")
 
 

@@ -6,9 +6,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-from moot.cli.options import number_or_text, option, read_file
+from moot.cli.options import option, read_file
 from moot.cli.texts import SAY, environment_locale
 from moot.shared.domain.errors import InvalidInput
+from moot.shared.domain.validation import number_or_text
 from moot.shared.infrastructure.settings import split_names
 
 SYMBOL_COLUMNS = ("symbol", "ts_code", "code", "代码", "股票代码", "证券代码")

@@ -26,15 +26,9 @@ from moot.modules.coordinator.application.session_history import (
 )
 from moot.modules.coordinator.domain.exceptions import AllExpertsFailed, SessionCancelled
 from moot.modules.intake.application.intake_service import Conversation
-from moot.modules.jobs.application.batches import (
-    Batches,
-    BatchPage,
-    BatchRequest,
-    BatchResults,
-    BatchView,
-)
-from moot.modules.jobs.application.schedules import ScheduleBody, ScheduleList, Schedules, ScheduleView
-from moot.modules.jobs.application.watch import DEFAULT_LIST, Watchlist, Watchlists
+from moot.modules.jobs.application.batches import BatchPage, BatchResults, BatchView
+from moot.modules.jobs.application.schedules import ScheduleList, ScheduleView
+from moot.modules.jobs.application.watch import DEFAULT_LIST, Watchlist
 from moot.modules.market_data.application.sql import QueryResult
 from moot.remote.connection import Connection
 from moot.remote.desk import Body, Desk, Id, as_id
@@ -109,14 +103,57 @@ class RemoteMoot(Desk):
     async def verify(self, session_id: Id) -> Verification:
         return await self._connection.get(Verification, f"{SESSIONS}/{as_id(session_id)}/verification")
 
-    def _watchlists(self) -> Watchlists:
-        return RemoteWatchlists(self._connection)
+    async def watchlist(self, list_name: str | None = None) -> Watchlist:
+        return await self._connection.get(Watchlist, WATCHLISTS, list_name=list_name)
 
-    def _batches(self) -> Batches:
-        return RemoteBatches(self._connection)
+    async def add_to_watchlist(self, *symbols: str, list_name: str = DEFAULT_LIST) -> Watchlist:
+        body = {"symbols": symbols, "list_name": list_name}
+        return await self._connection.post(Watchlist, WATCHLISTS, body)
 
-    def _schedules(self) -> Schedules:
-        return RemoteSchedules(self._connection)
+    async def remove_from_watchlist(self, *symbols: str, list_name: str = DEFAULT_LIST) -> Watchlist:
+        return await self._connection.delete(Watchlist, WATCHLISTS, symbol=symbols, list_name=list_name)
+
+    async def _start_batch(self, request: Body) -> BatchView:
+        return await self._connection.post(BatchView, BATCHES, request)
+
+    async def batches(self, name: str | None = None, *, page: int = 1, page_size: int = 20) -> BatchPage:
+        return await self._connection.get(BatchPage, BATCHES, name=name, page=page, page_size=page_size)
+
+    async def batch(self, batch_id: UUID) -> BatchView:
+        return await self._connection.get(BatchView, f"{BATCHES}/{batch_id}")
+
+    async def batch_results(self, batch_id: UUID) -> BatchResults:
+        return await self._connection.get(BatchResults, f"{BATCHES}/{batch_id}/results")
+
+    async def pause_batch(self, batch_id: UUID) -> BatchView:
+        return await self._connection.post(BatchView, f"{BATCHES}/{batch_id}/pause")
+
+    async def resume_batch(self, batch_id: UUID) -> BatchView:
+        return await self._connection.post(BatchView, f"{BATCHES}/{batch_id}/resume")
+
+    async def cancel_batch(self, batch_id: UUID) -> BatchView:
+        return await self._connection.post(BatchView, f"{BATCHES}/{batch_id}/cancel")
+
+    async def schedules(self) -> ScheduleList:
+        return await self._connection.get(ScheduleList, SCHEDULES)
+
+    async def schedule(self, name: str) -> ScheduleView:
+        return await self._connection.get(ScheduleView, _path_of(name))
+
+    async def _add_schedule(self, body: Body) -> ScheduleView:
+        return await self._connection.post(ScheduleView, SCHEDULES, body)
+
+    async def pause_schedule(self, name: str) -> ScheduleView:
+        return await self._connection.post(ScheduleView, f"{_path_of(name)}/pause")
+
+    async def resume_schedule(self, name: str) -> ScheduleView:
+        return await self._connection.post(ScheduleView, f"{_path_of(name)}/resume")
+
+    async def remove_schedule(self, name: str) -> ScheduleView:
+        return await self._connection.delete(ScheduleView, _path_of(name))
+
+    async def run_schedule(self, name: str) -> ScheduleView:
+        return await self._connection.post(ScheduleView, f"{_path_of(name)}/run")
 
     async def _ask(self, question: Body) -> Conversation:
         return await self._connection.post(Conversation, INTAKE, question)
@@ -160,71 +197,6 @@ class RemoteMoot(Desk):
         if result.overall_status == "failed":
             raise AllExpertsFailed(result)
         return result
-
-
-class OfWorkspace:
-    """Those of the workspace that the key is for."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-
-
-class RemoteWatchlists(OfWorkspace, Watchlists):
-    async def list(self, list_name: str | None = None) -> Watchlist:
-        return await self._connection.get(Watchlist, WATCHLISTS, list_name=list_name)
-
-    async def add(self, symbols: Sequence[str], list_name: str = DEFAULT_LIST) -> Watchlist:
-        body = {"symbols": symbols, "list_name": list_name}
-        return await self._connection.post(Watchlist, WATCHLISTS, body)
-
-    async def remove(self, symbols: Sequence[str], list_name: str = DEFAULT_LIST) -> Watchlist:
-        return await self._connection.delete(Watchlist, WATCHLISTS, symbol=symbols, list_name=list_name)
-
-
-class RemoteBatches(OfWorkspace, Batches):
-    async def start(self, request: BatchRequest | Body) -> BatchView:
-        return await self._connection.post(BatchView, BATCHES, dict(request))
-
-    async def find_all(self, name: str | None = None, *, page: int = 1, page_size: int = 20) -> BatchPage:
-        return await self._connection.get(BatchPage, BATCHES, name=name, page=page, page_size=page_size)
-
-    async def find(self, batch_id: UUID) -> BatchView:
-        return await self._connection.get(BatchView, f"{BATCHES}/{batch_id}")
-
-    async def results(self, batch_id: UUID) -> BatchResults:
-        return await self._connection.get(BatchResults, f"{BATCHES}/{batch_id}/results")
-
-    async def pause(self, batch_id: UUID) -> BatchView:
-        return await self._connection.post(BatchView, f"{BATCHES}/{batch_id}/pause")
-
-    async def resume(self, batch_id: UUID) -> BatchView:
-        return await self._connection.post(BatchView, f"{BATCHES}/{batch_id}/resume")
-
-    async def cancel(self, batch_id: UUID) -> BatchView:
-        return await self._connection.post(BatchView, f"{BATCHES}/{batch_id}/cancel")
-
-
-class RemoteSchedules(OfWorkspace, Schedules):
-    async def list(self) -> ScheduleList:
-        return await self._connection.get(ScheduleList, SCHEDULES)
-
-    async def find(self, name: str) -> ScheduleView:
-        return await self._connection.get(ScheduleView, _path_of(name))
-
-    async def add(self, body: ScheduleBody | Mapping[str, Any]) -> ScheduleView:
-        return await self._connection.post(ScheduleView, SCHEDULES, dict(body))
-
-    async def pause(self, name: str) -> ScheduleView:
-        return await self._connection.post(ScheduleView, f"{_path_of(name)}/pause")
-
-    async def resume(self, name: str) -> ScheduleView:
-        return await self._connection.post(ScheduleView, f"{_path_of(name)}/resume")
-
-    async def remove(self, name: str) -> ScheduleView:
-        return await self._connection.delete(ScheduleView, _path_of(name))
-
-    async def run_now(self, name: str) -> ScheduleView:
-        return await self._connection.post(ScheduleView, f"{_path_of(name)}/run")
 
 
 def _path_of(name: str) -> str:

@@ -14,15 +14,15 @@ from uuid import UUID
 from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS, Asking, ResearchResult
 from moot.modules.coordinator.application.run import Watch
 from moot.modules.coordinator.application.session_history import SessionDetail, SessionEvent, SessionPage
-from moot.modules.jobs.application.watch import DEFAULT_LIST, Watchlist, Watchlists
+from moot.modules.jobs.application.watch import DEFAULT_LIST, Watchlist
 from moot.shared.domain.messages import DEFAULT_LOCALE
 from moot.shared.domain.validation import refuse_field
 
 if TYPE_CHECKING:
     from moot.modules.coordinator.application.contest import ContestResult, Move
     from moot.modules.intake.application.intake_service import Conversation, PlanDecision, Style
-    from moot.modules.jobs.application.batches import Batches, BatchPage, BatchResults, BatchView, Format
-    from moot.modules.jobs.application.schedules import ScheduleList, Schedules, ScheduleView
+    from moot.modules.jobs.application.batches import BatchPage, BatchResults, BatchView, Format
+    from moot.modules.jobs.application.schedules import ScheduleList, ScheduleView
     from moot.modules.market_data.application.sql import QueryResult
     from moot.shared.domain.audit import Verification
     from moot.shared.domain.messages import Locale
@@ -137,20 +137,17 @@ class Desk(ABC):
     async def verify(self, session_id: Id) -> Verification:
         """Whether the record of a session is still what was written."""
 
+    @abstractmethod
     async def watchlist(self, list_name: str | None = None) -> Watchlist:
         """What is watched, on all lists or on that one: each symbol with its last verdict and the one before."""
-        return await self._watchlists().list(list_name)
-
-    async def add_to_watchlist(self, *symbols: str, list_name: str = DEFAULT_LIST) -> Watchlist:
-        """The list with these on it; one that was there stays. Raises `InvalidInput` for what means no share."""
-        return await self._watchlists().add(symbols, list_name)
-
-    async def remove_from_watchlist(self, *symbols: str, list_name: str = DEFAULT_LIST) -> Watchlist:
-        """The list without these. Raises `NotFound` for one that is not on it."""
-        return await self._watchlists().remove(symbols, list_name)
 
     @abstractmethod
-    def _watchlists(self) -> Watchlists: ...
+    async def add_to_watchlist(self, *symbols: str, list_name: str = DEFAULT_LIST) -> Watchlist:
+        """The list with these on it; one that was there stays. Raises `InvalidInput` for what means no share."""
+
+    @abstractmethod
+    async def remove_from_watchlist(self, *symbols: str, list_name: str = DEFAULT_LIST) -> Watchlist:
+        """The list without these. Raises `NotFound` for one that is not on it."""
 
     async def start_batch(
         self,
@@ -171,17 +168,17 @@ class Desk(ABC):
         asked = {"universe": list(universe), "name": name, "top": top, "skip_unknown": skip_unknown}
         return await self._start_batch({**asked, "experts": list(experts), "locale": self.locale, **said})
 
+    @abstractmethod
     async def batches(self, name: str | None = None, *, page: int = 1, page_size: int = 20) -> BatchPage:
         """Newest first, with how far each is."""
-        return await self._batches().find_all(name, page=page, page_size=page_size)
 
+    @abstractmethod
     async def batch(self, batch_id: UUID) -> BatchView:
         """One, and how far it is. Raises `NotFound`."""
-        return await self._batches().find(batch_id)
 
+    @abstractmethod
     async def batch_results(self, batch_id: UUID) -> BatchResults:
         """The ranked table, as far as there is one, with what was different the last time."""
-        return await self._batches().results(batch_id)
 
     async def export_batch(self, batch_id: UUID, to: Format = "csv") -> bytes:
         """The same as a file: json, csv, parquet or html."""
@@ -189,31 +186,28 @@ class Desk(ABC):
 
         return render(await self.batch_results(batch_id), to, self.locale or DEFAULT_LOCALE)
 
+    @abstractmethod
     async def pause_batch(self, batch_id: UUID) -> BatchView:
         """Nothing new begins, what runs comes to its end. Raises `Conflict` unless it runs."""
-        return await self._batches().pause(batch_id)
-
-    async def resume_batch(self, batch_id: UUID) -> BatchView:
-        """Go on with one that was paused. Raises `Conflict` when it has ended."""
-        return await self._batches().resume(batch_id)
-
-    async def cancel_batch(self, batch_id: UUID) -> BatchView:
-        """Cancel what waits and what runs. Raises `Conflict` when it has ended."""
-        return await self._batches().cancel(batch_id)
-
-    async def _start_batch(self, request: Body) -> BatchView:
-        return await self._batches().start(request)
 
     @abstractmethod
-    def _batches(self) -> Batches: ...
+    async def resume_batch(self, batch_id: UUID) -> BatchView:
+        """Go on with one that was paused. Raises `Conflict` when it has ended."""
 
+    @abstractmethod
+    async def cancel_batch(self, batch_id: UUID) -> BatchView:
+        """Cancel what waits and what runs. Raises `Conflict` when it has ended."""
+
+    @abstractmethod
+    async def _start_batch(self, request: Body) -> BatchView: ...
+
+    @abstractmethod
     async def schedules(self) -> ScheduleList:
         """What is researched without being asked again, each with its last run."""
-        return await self._schedules().list()
 
+    @abstractmethod
     async def schedule(self, name: str) -> ScheduleView:
         """With its latest runs. Raises `NotFound`, as those below."""
-        return await self._schedules().find(name)
 
     async def add_schedule(
         self,
@@ -229,28 +223,27 @@ class Desk(ABC):
         """Research `universe` on trading days from now on, at that time of the exchange, or once a `week`; `more` is
         what a batch can be asked. Raises `Conflict` for a name that is taken."""
         request = {"universe": list(universe), "locale": self.locale, **more}
-        return await self._schedules().add(
-            {"name": name, "at": at, "every": every, "market": market, "request": request}
-        )
-
-    async def pause_schedule(self, name: str) -> ScheduleView:
-        """Nothing falls due until it is resumed; what has begun goes on."""
-        return await self._schedules().pause(name)
-
-    async def resume_schedule(self, name: str) -> ScheduleView:
-        """Go on with the next due moment: what passed meanwhile is not made up for."""
-        return await self._schedules().resume(name)
-
-    async def remove_schedule(self, name: str) -> ScheduleView:
-        """A batch that has begun goes on, what had still to begin does not."""
-        return await self._schedules().remove(name)
-
-    async def run_schedule(self, name: str) -> ScheduleView:
-        """Once more, as of now; whoever works begins it."""
-        return await self._schedules().run_now(name)
+        body = {"name": name, "at": at, "every": every, "market": market, "request": request}
+        return await self._add_schedule(body)
 
     @abstractmethod
-    def _schedules(self) -> Schedules: ...
+    async def pause_schedule(self, name: str) -> ScheduleView:
+        """Nothing falls due until it is resumed; what has begun goes on."""
+
+    @abstractmethod
+    async def resume_schedule(self, name: str) -> ScheduleView:
+        """Go on with the next due moment: what passed meanwhile is not made up for."""
+
+    @abstractmethod
+    async def remove_schedule(self, name: str) -> ScheduleView:
+        """A batch that has begun goes on, what had still to begin does not."""
+
+    @abstractmethod
+    async def run_schedule(self, name: str) -> ScheduleView:
+        """Once more, as of now; whoever works begins it."""
+
+    @abstractmethod
+    async def _add_schedule(self, body: Body) -> ScheduleView: ...
 
     async def ask(
         self,

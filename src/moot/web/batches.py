@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Annotated, Any, get_args
 
 from fastapi import APIRouter, Query, Response
@@ -18,6 +17,7 @@ from moot.modules.jobs.application.batch_report import (
 from moot.modules.jobs.application.batches import Format
 from moot.modules.jobs.presentation import Batches, OneBatch, results
 from moot.shared.domain.errors import AppError, Conflict
+from moot.shared.domain.validation import number_or_text
 from moot.web.page import Form, Page, Reader
 from moot.web.research import ANSWERED
 
@@ -79,11 +79,8 @@ def read_request(form: Mapping[str, str], page: Page) -> dict[str, Any]:
         "locale": page.locale,
     }
     body |= {name: form[name].strip() for name in ("name", "as_of") if name in form}
-    for name, kind in (("top", int), ("max_cost", float)):
-        if name in form:
-            body[name] = form[name]
-            with suppress(ValueError):
-                body[name] = kind(form[name])
+    numbers = {"top": int, "max_cost": float}
+    body |= {name: number_or_text(form[name], [kind]) for name, kind in numbers.items() if name in form}
     return body | {name: True for name in ("skip_debate", "skip_unknown") if name in form}
 
 

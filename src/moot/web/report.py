@@ -20,6 +20,7 @@ from moot.modules.governance.application.decision_log import DecisionRecord, exp
 from moot.shared.domain.errors import AppError, NotFound
 from moot.shared.domain.facts import DailyBar
 from moot.shared.domain.symbol import Symbol
+from moot.shared.domain.validation import number_or_text
 from moot.web.drawings import Prices, price_chart
 from moot.web.page import SAY, Form, Page, Reader
 from moot.web.reading import DEGREES, LEVELS, RANGES, Reading, first_day
@@ -106,7 +107,7 @@ def read_moves(form: ImmutableMultiDict[str, str]) -> list[dict[str, Any]]:
         name.removeprefix("weigh "): value for name, value in form.items() if name.startswith("weigh ")
     }
     moves += [
-        {"move": "strength", "claim": claim, "strength": _weight(value)}
+        {"move": "strength", "claim": claim, "strength": number_or_text(value, [float])}
         for claim, value in weighed.items()
         if claim not in struck
     ]
@@ -114,13 +115,6 @@ def read_moves(form: ImmutableMultiDict[str, str]) -> list[dict[str, Any]]:
         answer = {name: form[name] for name in ("claim", "says", "kind") if name in form}
         moves.insert(0, {"move": "add", **answer})
     return moves
-
-
-def _weight(text: str) -> float | str:
-    try:
-        return float(text)
-    except ValueError:
-        return text
 
 
 async def read_decisions(page: Page, session_id: UUID) -> Sequence[DecisionRecord]:

@@ -12,6 +12,7 @@ from moot.shared.domain.brief import MOST_ROUNDS
 from moot.shared.domain.claims import HORIZONS
 from moot.shared.domain.errors import AppError, Conflict, InvalidInput, TooManyRequests, Unavailable
 from moot.shared.domain.experts import ExpertType
+from moot.shared.domain.validation import number_or_text
 from moot.web.page import Form, Page, Reader
 
 router = APIRouter()
@@ -78,7 +79,7 @@ def _read(form: ImmutableMultiDict[str, str], page: Page) -> dict[str, Any]:
     body["experts"] = form.getlist("experts") or list(ExpertType)
     if "as_of" in form:
         body["as_of"] = form["as_of"]
-    body |= {name: read_figure(form[name]) for name in ("rounds", "horizon", "max_cost") if name in form}
+    body |= {name: number_or_text(form[name]) for name in ("rounds", "horizon", "max_cost") if name in form}
     if "skip_debate" in form:
         body["skip_debate"] = True
     if "holding" in form:
@@ -86,14 +87,6 @@ def _read(form: ImmutableMultiDict[str, str], page: Page) -> dict[str, Any]:
             name.removeprefix(HOLDER): form[name] for name in form if name.startswith(HOLDER)
         }
         if "cost" in told:
-            told["cost"] = read_figure(told["cost"])
+            told["cost"] = number_or_text(told["cost"])
         body["holder"] = {"holding": True, **told}
     return body
-
-
-def read_figure(text: str) -> int | float | str:
-    """What is no number is left for the check to refuse."""
-    for kind in (int, float):
-        with suppress(ValueError):
-            return kind(text)
-    return text

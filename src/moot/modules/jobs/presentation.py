@@ -16,8 +16,8 @@ from moot.modules.jobs.application.batches import (
     Format,
 )
 from moot.modules.jobs.application.destinations import DestinationView
-from moot.modules.jobs.application.schedules import ScheduleBody, ScheduleList, Schedules, ScheduleView
-from moot.modules.jobs.application.watch import DEFAULT_LIST, WatchBody, Watchlist, Watchlists
+from moot.modules.jobs.application.schedules import ScheduleBody, ScheduleList, ScheduleService, ScheduleView
+from moot.modules.jobs.application.watch import DEFAULT_LIST, WatchBody, Watchlist, WatchlistService
 from moot.modules.jobs.container import JobsContainer
 from moot.shared.domain.ids import LAST_PAGE, MOST_PER_PAGE
 from moot.shared.presentation.caller import Caller, Reader, Workspace
@@ -32,12 +32,12 @@ BAD_REQUEST = refusals({400: "a symbol that nobody knows, or too many of them"})
 NOT_STORED = refusals({503: "nothing is stored"})
 
 
-def watchlists(request: Request, workspace: Workspace) -> Watchlists:
+def watchlists(request: Request, workspace: Workspace) -> WatchlistService:
     jobs: JobsContainer = request.app.state.jobs
     return jobs.watchlists(workspace)
 
 
-Lists = Annotated[Watchlists, Depends(watchlists)]
+Lists = Annotated[WatchlistService, Depends(watchlists)]
 OneList = Annotated[str, Query(description="which list")]
 
 
@@ -67,12 +67,12 @@ async def remove(
     return await lists.remove(symbol, list_name)
 
 
-def schedules(request: Request, workspace: Workspace, caller: Caller) -> Schedules:
+def schedules(request: Request, workspace: Workspace, caller: Caller) -> ScheduleService:
     jobs: JobsContainer = request.app.state.jobs
     return jobs.schedules(workspace, caller)
 
 
-Timed = Annotated[Schedules, Depends(schedules)]
+Timed = Annotated[ScheduleService, Depends(schedules)]
 ScheduleName = Annotated[str, Path(description="the schedule's name")]
 UNKNOWN = {**refusals({404: "no schedule of that name"}), **NOT_STORED}
 

@@ -1,7 +1,8 @@
 """Turns pydantic's findings into one sentence per problem that names the field and what is allowed there."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Annotated, Any, TypeVar, get_args
 
 from pydantic import AfterValidator, BaseModel, ValidationError, model_validator
@@ -21,6 +22,14 @@ def validate(model: type[M], raw: Any) -> M:
         return model.model_validate(raw)
     except ValidationError as e:
         raise invalid_input(e.errors()) from None
+
+
+def number_or_text(text: str, kinds: Iterable[type[int] | type[float]] = (int, float)) -> int | float | str:
+    """What was typed, as the first kind of number that it is. What is none is left to whoever refuses it."""
+    for kind in kinds:
+        with suppress(ValueError):
+            return kind(text)
+    return text
 
 
 class Strict(BaseModel, frozen=True, extra="forbid"):

@@ -1,6 +1,5 @@
 """Batches: many shares are looked through by rule, and the desk judges those that lead."""
 
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, time
@@ -44,40 +43,9 @@ TOLD = 20
 """So many of those that mean no share."""
 
 
-class Batches(ABC):
-    """Those of one workspace, on this desk or on another."""
+class BatchService:
+    """The batches of one workspace."""
 
-    @abstractmethod
-    async def start(self, request: BatchRequest | Mapping[str, Any]) -> BatchView:
-        """It is stored when this returns, and whoever works sees to it. Raises `InvalidInput` for a universe with
-        something in it that means no share, unless told to skip that."""
-
-    @abstractmethod
-    async def find_all(self, name: str | None = None, *, page: int = 1, page_size: int = 20) -> BatchPage:
-        """Newest first."""
-
-    @abstractmethod
-    async def find(self, batch_id: UUID) -> BatchView:
-        """Raises `NotFound`."""
-
-    @abstractmethod
-    async def results(self, batch_id: UUID) -> BatchResults:
-        """As far as there are any."""
-
-    @abstractmethod
-    async def pause(self, batch_id: UUID) -> BatchView:
-        """Nothing new begins, what runs comes to its end. Raises `Conflict` unless it runs."""
-
-    @abstractmethod
-    async def resume(self, batch_id: UUID) -> BatchView:
-        """Go on. Raises `Conflict` when it has ended."""
-
-    @abstractmethod
-    async def cancel(self, batch_id: UUID) -> BatchView:
-        """What waits and what runs is cancelled. Raises `Conflict` when it has ended."""
-
-
-class BatchService(Batches):
     def __init__(
         self,
         store: BatchStore,

@@ -1,7 +1,6 @@
 """Schedules: what is researched on trading days without being asked again, and the hand that begins it."""
 
 import asyncio
-from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -36,7 +35,7 @@ from moot.shared.domain.symbol import Market, Symbol
 from moot.shared.domain.validation import suggest, validate
 from moot.shared.infrastructure.redaction import error_text
 
-__all__ = ["FIGURES_OUT", "ScheduleBody", "ScheduleList", "ScheduleRun", "ScheduleView", "Schedules"]
+__all__ = ["FIGURES_OUT", "ScheduleBody", "ScheduleList", "ScheduleRun", "ScheduleService", "ScheduleView"]
 
 logger = structlog.get_logger(__name__)
 
@@ -47,39 +46,6 @@ AGAIN_AFTER = timedelta(minutes=5)
 """What kept a run from beginning may have passed by then."""
 
 
-class Schedules(ABC):
-    """Those of one workspace, on this desk or on another."""
-
-    @abstractmethod
-    async def list(self) -> ScheduleList:
-        """Each with its last run."""
-
-    @abstractmethod
-    async def find(self, name: str) -> ScheduleView:
-        """With its latest runs. Raises `NotFound`, as all below."""
-
-    @abstractmethod
-    async def add(self, body: ScheduleBody | Mapping[str, Any]) -> ScheduleView:
-        """Due from now on. Raises `InvalidInput` for what could not be researched now, `Conflict` for a name that is
-        taken."""
-
-    @abstractmethod
-    async def pause(self, name: str) -> ScheduleView:
-        """Nothing falls due until it is resumed; what has begun goes on."""
-
-    @abstractmethod
-    async def resume(self, name: str) -> ScheduleView:
-        """What would have been due meanwhile is not made up for."""
-
-    @abstractmethod
-    async def remove(self, name: str) -> ScheduleView:
-        """With the list of its runs. A batch that has begun goes on, what had still to begin does not."""
-
-    @abstractmethod
-    async def run_now(self, name: str) -> ScheduleView:
-        """Once more, as of this moment; whoever works begins it. The next due moment stays as it is."""
-
-
 BatchesOf = Callable[[str], BatchService]
 """Those of a workspace."""
 Sync = Callable[[Sequence[str], Locale], Awaitable[Synced | None]]
@@ -87,7 +53,9 @@ Sync = Callable[[Sequence[str], Locale], Awaitable[Synced | None]]
 fetch."""
 
 
-class ScheduleService(Schedules):
+class ScheduleService:
+    """The schedules of one workspace."""
+
     def __init__(
         self,
         store: ScheduleStore,

@@ -1,6 +1,5 @@
 """Watch-lists: which shares are on them, and what was ruled on each."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -25,26 +24,12 @@ from moot.shared.domain.messages import nearest
 from moot.shared.domain.symbol import Symbol
 from moot.shared.domain.validation import suggest, validate
 
-__all__ = ["DEFAULT_LIST", "Ruling", "WatchBody", "Watched", "Watchlist", "WatchlistService", "Watchlists"]
+__all__ = ["DEFAULT_LIST", "Ruling", "WatchBody", "Watched", "Watchlist", "WatchlistService"]
 
 
-class Watchlists(ABC):
-    """Those of one workspace, on this desk or on another."""
+class WatchlistService:
+    """The lists of one workspace."""
 
-    @abstractmethod
-    async def list(self, list_name: str | None = None) -> Watchlist:
-        """All lists, or that one."""
-
-    @abstractmethod
-    async def add(self, symbols: Sequence[str], list_name: str = DEFAULT_LIST) -> Watchlist:
-        """The list with these on it. Nothing is added where one of them means no share, or several."""
-
-    @abstractmethod
-    async def remove(self, symbols: Sequence[str], list_name: str = DEFAULT_LIST) -> Watchlist:
-        """The list without these. Raises `NotFound` for one that is not on it."""
-
-
-class WatchlistService(Watchlists):
     def __init__(
         self, store: WatchStore, companies: SymbolDirectory, rulings: Rulings, clock: Clock, workspace: str
     ) -> None:

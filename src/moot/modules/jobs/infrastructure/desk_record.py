@@ -12,7 +12,7 @@ from moot.modules.coordinator.application.session_history import (
     SessionHistory,
 )
 from moot.modules.coordinator.application.session_queue import WHAT_IF
-from moot.modules.jobs.application.batches import Batches
+from moot.modules.jobs.application.batches import BatchService
 from moot.modules.jobs.domain.batches import BatchResults
 from moot.modules.jobs.domain.notices import Told
 from moot.modules.jobs.domain.watch import Ruling
@@ -32,7 +32,7 @@ class DeskRecord:
         history: SessionHistory,
         companies: SymbolDirectory,
         clock: Clock,
-        batches: Callable[[str], Batches],
+        batches: Callable[[str], BatchService],
     ) -> None:
         self._history, self._companies, self._clock = history, companies, clock
         self._batches = batches
