@@ -52,7 +52,6 @@ class StepsDesk:
 
     async def decisions(self) -> list[DecisionRecord]:
         """In the order in which they were put on the record."""
-        assert self.desk.governance.decisions is not None
         return [each async for each in self.desk.governance.decisions.history("default", self._clock.now())]
 
 

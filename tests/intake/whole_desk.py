@@ -69,7 +69,6 @@ class Asking:
     async def decisions(self, *types: str) -> list[DecisionRecord]:
         """In the order in which they were put on the record: all of them, or those of some types."""
         kept, trail = self.desk.governance.decisions, self.desk.trail
-        assert kept is not None
         assert trail is not None
         await trail.finish()
         told = [each async for each in kept.history(self.workspace, NOON)]

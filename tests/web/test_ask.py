@@ -47,6 +47,10 @@ async def test_what_is_not_there_or_not_at_its_turn_is_said(client):
     thread = begun.headers["location"]
     async with client.stream("GET", f"{thread}/live") as told:
         assert "event: done" in (await told.aread()).decode()
+    further = {"question": "And its debt?", "thread_id": thread.rpartition("/")[2], "max_step_num": "99"}
+    beyond = await client.post("/ask", data=further)
+    assert (beyond.status_code, "And its debt?" in beyond.text) == (400, True)
+    assert re.search(r'<input id="max_step_num"[^>]*value="99"[^>]*aria-invalid="true"', beyond.text)
     wrong = await client.post(f"{thread}/feedback", data={"decision": "accepted"})
     assert wrong.status_code == 409
     assert 'role="alert"' in wrong.text

@@ -18,10 +18,9 @@ from moot.cli.texts import SAY, say
 from moot.modules.governance.application.escalations import (
     Escalation,
     EscalationPage,
-    EscalationService,
     Wanted,
 )
-from moot.shared.domain.errors import InvalidInput, Unavailable
+from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.ids import find_id
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 
@@ -47,7 +46,7 @@ def list_waiting(
 ) -> None:
     wanted: Wanted = "all" if every else "decided" if decided else "pending"
     on_desk(
-        lambda desk: _queue(desk).list_waiting(DEFAULT_WORKSPACE, wanted, page=page),
+        lambda desk: desk.governance.escalations.list_waiting(DEFAULT_WORKSPACE, wanted, page=page),
         lambda found: _show_page(found, wanted),
         as_json=as_json,
     )
@@ -56,7 +55,7 @@ def list_waiting(
 @escalations.command("show", help=say("escalations.help.show"))
 def show(escalation_id: Id, as_json: AsJson = False) -> None:
     async def work(desk: "Moot") -> Escalation:
-        return await _queue(desk).get(await _find(desk, escalation_id), DEFAULT_WORKSPACE)
+        return await desk.governance.escalations.get(await _find(desk, escalation_id), DEFAULT_WORKSPACE)
 
     on_desk(work, _show_one, as_json=as_json)
 
@@ -87,7 +86,7 @@ def _settle(answer: str, escalation_id: str, by: str | None, **given: Any) -> No
     """Nobody named: whoever is at the keyboard answers."""
 
     async def work(desk: "Moot") -> Escalation:
-        settle: Callable[..., Awaitable[Escalation]] = getattr(_queue(desk), answer)
+        settle: Callable[..., Awaitable[Escalation]] = getattr(desk.governance.escalations, answer)
         known = await _find(desk, escalation_id)
         return await settle(known, DEFAULT_WORKSPACE, by=user_name() if by is None else by, **given)
 
@@ -107,16 +106,10 @@ def _tell(settled: Escalation, payload: dict[str, Any] | None) -> None:
 
 async def _find(desk: "Moot", text: str) -> UUID:
     async def among(first: UUID, last: UUID) -> list[UUID]:
-        waiting = await _queue(desk).list_waiting(DEFAULT_WORKSPACE, page_size=200)
+        waiting = await desk.governance.escalations.list_waiting(DEFAULT_WORKSPACE, page_size=200)
         return [item.id for item in reversed(waiting.items) if first <= item.id <= last]
 
     return await find_id("escalation_id", text, among)
-
-
-def _queue(desk: "Moot") -> EscalationService:
-    if desk.governance.escalations is None:
-        raise Unavailable(SAY("escalations.not_stored"), code="PERSISTENCE_OFF")
-    return desk.governance.escalations
 
 
 def _payload(file: Path) -> dict[str, Any]:

@@ -166,7 +166,7 @@ def simulate_rules(
     files: Files, since: Annotated[str, option("help.since", metavar=DAY)], profile: BesidesFile = "default"
 ) -> None:
     async def work(desk: "Moot") -> tuple[SimulationReport, int]:
-        book, log = desk.governance.book, _stored(desk.governance.decisions)
+        book, log = desk.governance.book, desk.governance.decisions
         own = accept_rules(book, *files)
         shipped = book.read_shipped(profile, own)
         past = log.history(DEFAULT_WORKSPACE, in_utc(first))
@@ -208,10 +208,10 @@ async def _confirm(rulesets: RulesetService, coming: Sequence[Mapping[str, Any]]
         confirm(say("rules.sure"), "rules.needs_yes", "rules.kept", code=1)
 
 
-def _stored(part: T | None) -> T:
-    if part is None:
+def _stored(rulesets: RulesetService | None) -> RulesetService:
+    if rulesets is None:
         raise Unavailable(SAY("rules.not_stored"), code="PERSISTENCE_OFF")
-    return part
+    return rulesets
 
 
 def _summary(active: Active, count: int) -> str:

@@ -97,7 +97,6 @@ def decisions(session_id: SessionId) -> None:
 
     async def work(desk: Moot) -> list[DecisionRecord]:
         session = await _session(desk, session_id)
-        assert desk.governance.decisions is not None, "there was a session"
         return list(await desk.governance.decisions.of_session(session.id, DEFAULT_WORKSPACE))
 
     on_desk(work, show_decisions)

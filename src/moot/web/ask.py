@@ -7,6 +7,7 @@ from uuid import UUID
 
 from fastapi import APIRouter, Depends, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
+from pydantic import BaseModel
 
 from moot.modules.intake.application.intake_service import (
     LONGEST,
@@ -121,8 +122,7 @@ async def watch(
         yield event
 
 
-class _Thread(Question):
-    question: str = ""
+class _Thread(BaseModel):
     thread_id: UUID
 
 

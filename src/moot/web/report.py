@@ -118,8 +118,7 @@ def read_moves(form: ImmutableMultiDict[str, str]) -> list[dict[str, Any]]:
 
 
 async def read_decisions(page: Page, session_id: UUID) -> Sequence[DecisionRecord]:
-    log = page.desk.governance.decisions
-    return [] if log is None else await log.of_session(session_id, page.workspace)
+    return await page.desk.governance.decisions.of_session(session_id, page.workspace)
 
 
 def has_something_to_say(record: DecisionRecord) -> bool:

@@ -185,5 +185,3 @@ def _nodes(session: SessionDetail, calls: Iterable[Mapping[str, Any]]) -> dict[s
             cost=add_costs(call["cost"] for call in made[name]),
         )
     return nodes
-
-

@@ -13,7 +13,6 @@ from starlette.routing import Match
 from starlette.types import Scope
 
 from moot.modules.coordinator.application.session_history import ResearchSession, SessionFilter
-from moot.modules.governance.application.coordinator_agent import Escalation
 from moot.modules.jobs.application.watch import Watched
 from moot.shared.domain.errors import AppError, InvalidInput, NotFound
 from moot.shared.domain.facts import Company, DailyBar
@@ -85,6 +84,7 @@ async def unwatch(page: Reader, form: Form) -> Response:
 
 async def _show(page: Page, error: AppError | None = None, given: str = "") -> Response:
     running, recent = await _sessions(page)
+    asked = await page.desk.governance.escalations.list_waiting(page.workspace, page_size=MOST_SHOWN)
     watched = (await page.desk.jobs.watchlists(page.workspace).list()).items
     lines = await asyncio.gather(*(_line(page, one) for one in watched[:MOST_WATCHED]))
     new_here = not (watched or recent)
@@ -97,7 +97,7 @@ async def _show(page: Page, error: AppError | None = None, given: str = "") -> R
         running=running,
         names=await name_shares(page, [*running, *recent]),
         recent=[session for session in recent if session.ended][:MOST_SHOWN],
-        waiting=await _waiting(page),
+        waiting=asked.items,
         companies=await _demo_companies(page) if new_here else [],
     )
 
@@ -111,12 +111,6 @@ async def _sessions(page: Page) -> tuple[list[ResearchSession], list[ResearchSes
         found = await history.sessions(wanted.model_copy(update={"status": status}))
         running += found.items
     return running, (await history.sessions(wanted)).items
-
-
-async def _waiting(page: Page) -> list[Escalation]:
-    if page.desk.governance.escalations is None:
-        return []
-    return (await page.desk.governance.escalations.list_waiting(page.workspace, page_size=MOST_SHOWN)).items
 
 
 async def _line(page: Page, watched: Watched) -> Line:

@@ -20,8 +20,8 @@ from moot.modules.governance.application.rule_files import RuleReader
 from moot.modules.governance.application.rule_generator import RuleGenerator
 from moot.modules.governance.application.rulesets import Active, RulesetService
 from moot.modules.governance.domain.conditions import Facts, Finding, ToolProfile
-from moot.modules.governance.domain.decisions import DecisionRequest, ValidationResult
-from moot.modules.governance.domain.escalations import Escalation
+from moot.modules.governance.domain.decisions import DecisionLog, DecisionRequest, ValidationResult
+from moot.modules.governance.domain.escalations import Escalation, EscalationQueue
 from moot.modules.governance.domain.rules import ConditionEngine, EnhancedRule, NamedCondition, RewriteSql
 from moot.modules.governance.infrastructure.alignment_measures import (
     EmbeddingOpinion,
@@ -156,10 +156,9 @@ class GovernanceContainer:
         self.rulesets = (
             RulesetService(store, self.book, clock=clock, shipped=self.book.read_shipped) if store else None
         )
-        self.decisions = SqlDecisionLog(trail, strict=strict) if trail else None
-        self.escalations = (
-            EscalationService(SqlEscalationQueue(trail), clock, self._waive, on_answer) if trail else None
-        )
+        self.decisions = SqlDecisionLog(trail, strict=strict) if trail else DecisionLog()
+        queue = SqlEscalationQueue(trail) if trail else EscalationQueue()
+        self.escalations = EscalationService(queue, clock, self._waive, on_answer)
         self.agent = CoordinatorAgent(
             validator,
             ExecutionMonitor(handler, SystemClock(), journal=journal),

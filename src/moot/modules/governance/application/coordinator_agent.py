@@ -76,18 +76,15 @@ class GovernanceStatus(BaseModel):
 
 @dataclass
 class CoordinatorAgent:
-    """Without `log` and `escalations` nothing is kept, and what would need a person goes no further.
-
-    Without `alignment` the words say how well an action serves its goal.
-    """
+    """Without `alignment` the words say how well an action serves its goal."""
 
     validator: DecisionValidator
     monitor: ExecutionMonitor
     error_handler: ErrorHandler
     breakers: Breakers
     rules: RulesInForce
-    log: DecisionLog | None
-    escalations: EscalationService | None
+    log: DecisionLog
+    escalations: EscalationService
     alignment: OpinionOnAlignment | None
 
     async def decide(
@@ -107,7 +104,7 @@ class CoordinatorAgent:
         if self.alignment is not None:
             request = await self.alignment.add_to(request, active, workspace)
         result = await _work(aside, self.validator.validate_by, active, request)
-        if result.status is ValidationStatus.ESCALATED and self.escalations is not None:
+        if result.status is ValidationStatus.ESCALATED:
             result = await self._apply_answer(active, request, result, session_id, workspace)
         return await self._record(request, result, session_id, workspace, aside)
 
@@ -119,7 +116,7 @@ class CoordinatorAgent:
         None: nothing is kept there, or it could not be, which must not stop the work.
         """
         context, workflow = current_context(), self.monitor.get_context(current_workflow_id())
-        if not context.session_id or workflow is None or self.escalations is None:
+        if not context.session_id or workflow is None:
             return None
         locale, workspace = workflow.locale, context.workspace
         payload = {"node": node_id, "symbol": symbol, "options": options or {}}
@@ -149,7 +146,7 @@ class CoordinatorAgent:
     async def status(
         self, workspace: str = DEFAULT_WORKSPACE, reader: Locale = LOG_LOCALE
     ) -> GovernanceStatus:
-        counted, problem = await self.log.statistics(workspace) if self.log else DecisionStatistics(), None
+        counted, problem = await self.log.statistics(workspace), None
         try:
             await self.rules(workspace)
         except RulesetUnusable as e:
@@ -172,11 +169,9 @@ class CoordinatorAgent:
     ) -> Decision:
         make = partial(make_record, session_id=session_id, workspace=workspace)
         record = await _work(aside, make, request, result)
-        if self.log is not None:
-            await self.log.write(record)
-        if result.status is not ValidationStatus.ESCALATED or self.escalations is None:
-            return Decision(result, record)
-        return Decision(result, record, await self.escalations.open(request, record))
+        await self.log.write(record)
+        asked = result.status is ValidationStatus.ESCALATED
+        return Decision(result, record, await self.escalations.open(request, record) if asked else None)
 
     async def _apply_answer(
         self,
@@ -187,7 +182,6 @@ class CoordinatorAgent:
         workspace: str,
     ) -> ValidationResult:
         """With what a person has said about this very decision, if anybody has."""
-        assert self.escalations is not None
         here: dict[str, Any] = {"session_id": session_id, "workspace": workspace}
         used = await self.escalations.use(request, **here)
         if used is not None:

@@ -57,11 +57,13 @@ class EscalationService:
         self._queue, self._clock = queue, clock
         self._validate, self._notify = validate, notify
 
-    async def open(self, request: DecisionRequest, record: DecisionRecord) -> Escalation:
-        """Ask for a person. Whoever asks again what is still waiting is given that.
+    async def open(self, request: DecisionRequest, record: DecisionRecord) -> Escalation | None:
+        """Ask for a person. Whoever asks again what is still waiting is given that. None: nobody can be asked here.
 
         `record` is the committed row of the decision, which must be on record.
         """
+        if not self._queue.lasting:
+            return None
         question = _question(request, record.session_id, record.workspace_id)
         asked = await self.find_standing(request, session_id=record.session_id, workspace=record.workspace_id)
         if asked is not None and asked.status == "pending":

@@ -7,14 +7,16 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass
 from datetime import datetime, time
 from enum import StrEnum
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, Field
 
 from moot.modules.governance.domain.conditions import DECISION_TYPES
 from moot.modules.governance.domain.rules import RuleAction, RuleCategory, RuleSource
+from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.clock import Instant, SystemClock, in_utc, read_moment
+from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.ids import LAST_PAGE, MOST_PER_PAGE
 from moot.shared.domain.validation import Name, Strict, quote, refuse
 
@@ -220,25 +222,42 @@ class DecisionStatistics(BaseModel):
     escalated: int = 0
 
 
-class DecisionLog(Protocol):
-    """Append-only. Whoever wants to act on a decision has it recorded first."""
+class DecisionLog:
+    """Append-only. Whoever wants to act on a decision has it recorded first.
+
+    This one is for a desk that keeps nothing: there is nothing to look back on.
+    """
+
+    lasting = False
 
     async def write(self, record: DecisionRecord) -> DecisionRecord:
         """Return it when it is committed, in the session's chain if there is a session.
 
         Best effort: what cannot be written is counted as a gap of the session. A strict log raises `Unavailable`.
         """
+        return record
 
     async def of_session(self, session_id: UUID, workspace: str) -> list[DecisionRecord]:
         """All decisions of a session, in the order in which they were made."""
+        return []
 
     async def page(self, workspace: str, wanted: DecisionFilter) -> DecisionPage:
         """Newest first."""
+        raise NothingKept
 
-    async def statistics(self, workspace: str) -> DecisionStatistics: ...
+    async def statistics(self, workspace: str) -> DecisionStatistics:
+        return DecisionStatistics()
 
     def history(self, workspace: str, since: datetime) -> AsyncIterator[DecisionRecord]:
         """Every decision made since that moment, oldest first, a page at a time."""
+        raise NothingKept
+
+
+class NothingKept(Unavailable, code="PERSISTENCE_OFF"):
+    """Decisions and rules are looked for where neither is stored."""
+
+    def __init__(self) -> None:
+        super().__init__(SAY("rest.persistence_off"))
 
 
 SAID_AS_IT_IS = frozenset({type(None), str, bool})

@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 from uuid import UUID
 
 from pydantic import AwareDatetime, BaseModel
+
+from moot.modules.governance.domain.decisions import NothingKept
 
 EscalationStatus = Literal["pending", "approved", "rejected", "expired", "used"]
 Wanted = Literal[EscalationStatus, "decided", "all"]
@@ -55,25 +57,37 @@ class EscalationPage(BaseModel):
     items: list[Escalation]
 
 
-class EscalationQueue(Protocol):
-    """Outlives the process. What changes a row does so in one step: of several who try, one succeeds."""
+class EscalationQueue:
+    """What changes a row does so in one step: of several who try, one succeeds.
+
+    This one is for a desk that keeps nothing: nobody is asked there, as no answer could be waited for.
+    """
+
+    lasting = False
+    """Whether what is asked outlives the process."""
 
     async def add(self, escalation: Escalation) -> None:
         """It is put together from the record of its decision, which holds no secrets."""
+        raise NothingKept
 
     async def page(
         self, workspace_id: str, now: datetime, wanted: Wanted, *, page: int, page_size: int
     ) -> EscalationPage:
         """As they stand then: what waits the oldest first, all else by when it was decided, the newest first."""
+        raise NothingKept
 
     async def newest(self, question: Question) -> Escalation | None:
         """The last time this was asked."""
+        return None
 
     async def settle(self, pending: Escalation, ruling: Mapping[str, Any]) -> Escalation | None:
         """With the fields that tell what a person decided. None: it was not pending any more, or has expired."""
+        return None
 
     async def use(self, question: Question, decision_id: str, now: datetime) -> Escalation | None:
         """Take an approval, the oldest first; the one `decision_id` has taken already is its own."""
+        return None
 
     async def expire(self, now: datetime) -> list[Escalation]:
         """Write down which have run out of time, and tell which those are."""
+        return []

@@ -141,7 +141,7 @@ async def decide(
         record = make_record(asked, result, session_id=None, workspace=workspace)
         return _answer(Decision(result, record), reader)
     decision = await governance.agent.decide(asked, workspace=workspace, aside=aside)
-    answer = _answer(decision, reader, record_id=decision.record.id if governance.decisions else None)
+    answer = _answer(decision, reader, record_id=decision.record.id if governance.decisions.lasting else None)
     if decision.escalation is not None:
         response.status_code = 202
         place = request.app.url_path_for("escalation", escalation_id=str(decision.escalation.id))

@@ -12,9 +12,7 @@ from pydantic import AfterValidator
 from moot.modules.governance.application.escalations import EscalationService
 from moot.modules.governance.application.rulesets import RulesetService
 from moot.modules.governance.container import GovernanceContainer
-from moot.modules.governance.domain.decisions import DecisionLog
-from moot.modules.governance.domain.texts import SAY
-from moot.shared.domain.errors import Unavailable
+from moot.modules.governance.domain.decisions import DecisionLog, NothingKept
 from moot.shared.domain.validation import refuse
 from moot.shared.presentation.caller import Caller, Workspace
 from moot.shared.presentation.errors import refusals
@@ -47,9 +45,9 @@ def _require(name: str) -> Callable[[Any], Any]:
     """A part of governance that is only there where decisions are stored."""
 
     def find(governance: Governance) -> Any:
-        if (part := getattr(governance, name)) is None:
-            raise Unavailable(SAY("rest.persistence_off"), code="PERSISTENCE_OFF")
-        return part
+        if not governance.decisions.lasting:
+            raise NothingKept
+        return getattr(governance, name)
 
     return find
 

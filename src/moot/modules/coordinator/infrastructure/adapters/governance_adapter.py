@@ -81,14 +81,12 @@ class GovernanceAdapter(NodePolicy):
         return {**verdict, "warnings": [*verdict["warnings"], warning.in_locale(locale).strip()]}
 
     async def waits_for(self, session_id: UUID, workspace: str) -> ApprovalNeeded | None:
-        if self._agent.escalations is None:
-            return None
         found = await self._agent.escalations.find_waiting(session_id, workspace)
         return ApprovalNeeded(" ".join(found.why), found.id) if found else None
 
     async def is_answered(self, needed: ApprovalNeeded, workspace: str) -> bool:
-        asked = self._agent.escalations
-        return asked is not None and (await asked.get(needed.escalation_id, workspace)).status != "pending"
+        asked = await self._agent.escalations.get(needed.escalation_id, workspace)
+        return asked.status != "pending"
 
     async def session_begins(self, nodes: Sequence[str]) -> None:
         monitor, workflow_id, run = self._agent.monitor, current_workflow_id(), current_context().run
@@ -133,8 +131,7 @@ class GovernanceAdapter(NodePolicy):
 
     async def upkeep(self) -> None:
         """Sessions that wait for an answer that will not come any more are told."""
-        if self._agent.escalations is not None:
-            await self._agent.escalations.sweep()
+        await self._agent.escalations.sweep()
 
     async def _ask_rules(
         self, kind: str, asked: Payload, symbol: str, about: str = ""
@@ -166,10 +163,9 @@ class GovernanceAdapter(NodePolicy):
         raise _refusal(decision.record, context)
 
     async def _find_decision(self, context: ExecutionContext, decision_id: str) -> DecisionRecord | None:
-        log = self._agent.log
-        if log is None or not context.session_id:
+        if not context.session_id:
             return None
-        made = await log.of_session(UUID(context.session_id), context.workspace)
+        made = await self._agent.log.of_session(UUID(context.session_id), context.workspace)
         mine = [record for record in made if record.decision_id == decision_id]
         return mine[-1] if mine and mine[-1].status != "escalated" else None
 

@@ -55,6 +55,8 @@ class SqlDecisionLog(DecisionLog):
     A replay leaves no trace.
     """
 
+    lasting = True
+
     def __init__(self, trail: AuditTrail, *, strict: bool = False) -> None:
         self._trail, self._strict = trail, strict
         self._database = trail.database
@@ -148,6 +150,8 @@ def _conditions(wanted: DecisionFilter) -> Iterator[ColumnElement[bool]]:
 
 class SqlEscalationQueue(EscalationQueue):
     """Every change is one statement on the state it expects: there is one winner."""
+
+    lasting = True
 
     def __init__(self, trail: AuditTrail) -> None:
         self._trail, self._database = trail, trail.database
