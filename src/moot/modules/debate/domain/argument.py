@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import combinations
-from typing import NamedTuple
 
 from moot.modules.debate.domain.weighing import (
     UNDECIDED,
@@ -71,17 +70,6 @@ def close(weighing: Weighing) -> ArgumentGraph:
     )
 
 
-class Stand(NamedTuple):
-    """An argument without some of its claims: how strong the others are, what they come to in each heap, and how far
-    each dimension pulls the motion.
-    """
-
-    struck: Struck
-    strengths: dict[str, float]
-    accrued: list[float]
-    weighed: list[float]
-
-
 class Trial:
     """An argument that can quickly be weighed again without some of its claims: only what they bear on changes. A
     claim that is gone is one of no strength, which nothing feels.
@@ -97,9 +85,10 @@ class Trial:
             for side in SIDES
         ]
         self._heap = {id_: heap for heap, ids in enumerate(self._heaps) for id_ in ids}
-        accrued = [accrue([weighing.strengths[id_] for id_ in heap]) for heap in self._heaps]
-        weighed = [w * pull for w, pull in zip(self._weights, weighing.dimensions.values(), strict=True)]
-        self._whole = self._base = Stand(NOTHING, weighing.strengths, accrued, weighed)
+        self._accrued = [accrue([weighing.strengths[id_] for id_ in heap]) for heap in self._heaps]
+        self._weighed = [
+            w * pull for w, pull in zip(self._weights, weighing.dimensions.values(), strict=True)
+        ]
         self._turn = {id_: turn for turn, id_ in enumerate(weighing.order or ())}
 
     @cached_property
@@ -128,7 +117,7 @@ class Trial:
 
     def lean(self, struck: Struck) -> float:
         if struck not in self._leans:
-            self._leans[struck] = tip(self._strike(struck).weighed)
+            self._leans[struck] = tip(self._weigh_without(struck))
         return self._leans[struck]
 
     def flips(self, struck: Struck) -> bool:
@@ -137,25 +126,19 @@ class Trial:
     def could_flip(self, moved: float) -> bool:
         return self._weighing.decide(self._weighing.lean + moved) != self._weighing.direction
 
-    def go_on_from(self, struck: Struck) -> None:
-        """What is tried next is more than these; in a circle everything is settled from the beginning."""
-        if self._weighing.order is not None:
-            self._base = self._strike(struck)
-
-    def _strike(self, struck: Struck) -> Stand:
-        base = self._base if self._base.struck <= struck else self._whole
-        more = struck - base.struck
-        changed = NOTHING.union(*[self.reach[id_] for id_ in more]) - struck
-        strengths = self._settle(base.strengths | dict.fromkeys(more, 0.0), changed)
-        accrued, weighed = base.accrued.copy(), base.weighed.copy()
-        heaps = {self._heap[id_] for id_ in (*more, *changed)}
+    def _weigh_without(self, struck: Struck) -> list[float]:
+        """How far each dimension pulls the motion."""
+        changed = NOTHING.union(*[self.reach[id_] for id_ in struck]) - struck
+        strengths = self._settle(self._weighing.strengths | dict.fromkeys(struck, 0.0), changed)
+        accrued, weighed = self._accrued.copy(), self._weighed.copy()
+        heaps = {self._heap[id_] for id_ in (*struck, *changed)}
         for heap in heaps:
             accrued[heap] = accrue([strengths[id_] for id_ in self._heaps[heap]])
         for heap in heaps:
             place, side = divmod(heap, len(SIDES))
             pro = heap - side
             weighed[place] = self._weights[place] * (accrued[pro] - accrued[pro + 1])
-        return Stand(struck, strengths, accrued, weighed)
+        return weighed
 
     def _settle(self, strengths: dict[str, float], changed: Struck) -> dict[str, float]:
         if not changed:
@@ -243,7 +226,6 @@ def _strike(trial: Trial, way: int) -> Struck:
     """One after the other, each time what moves it farthest, until it has turned; nothing if it does not."""
     struck, left = NOTHING, sorted(trial.alone, key=lambda id_: (-way * trial.alone[id_], id_))
     while left and not trial.flips(struck):
-        trial.go_on_from(struck)
         leans = {id_: way * trial.lean(struck | {id_}) for id_ in left[:MOST_AT_ONCE]}
         farthest = max(leans, key=lambda id_: (leans[id_], id_))
         struck |= {farthest}
