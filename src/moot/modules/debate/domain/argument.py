@@ -13,7 +13,6 @@ from moot.modules.debate.domain.weighing import (
     balance,
     come_to_rest,
     load_weights,
-    move_each,
     round_down,
     sort_bearing,
     tip,
@@ -89,7 +88,6 @@ class Trial:
         self._weighed = [
             w * pull for w, pull in zip(self._weights, weighing.dimensions.values(), strict=True)
         ]
-        self._turn = {id_: turn for turn, id_ in enumerate(weighing.order or ())}
 
     @cached_property
     def reach(self) -> Mapping[str, frozenset[str]]:
@@ -129,7 +127,10 @@ class Trial:
     def _weigh_without(self, struck: Struck) -> list[float]:
         """How far each dimension pulls the motion."""
         changed = NOTHING.union(*[self.reach[id_] for id_ in struck]) - struck
-        strengths = self._settle(self._weighing.strengths | dict.fromkeys(struck, 0.0), changed)
+        bearing = {target: self._weighing.bearing[target] for target in changed}
+        order = self._weighing.order and [target for target in self._weighing.order if target in changed]
+        known = self._weighing.strengths | dict.fromkeys(struck, 0.0)
+        strengths = come_to_rest(self._weighing.bases, bearing, order, known)
         accrued, weighed = self._accrued.copy(), self._weighed.copy()
         heaps = {self._heap[id_] for id_ in (*struck, *changed)}
         for heap in heaps:
@@ -139,15 +140,6 @@ class Trial:
             pro = heap - side
             weighed[place] = self._weights[place] * (accrued[pro] - accrued[pro + 1])
         return weighed
-
-    def _settle(self, strengths: dict[str, float], changed: Struck) -> dict[str, float]:
-        if not changed:
-            return strengths
-        bases, bearing = self._weighing.bases, self._weighing.bearing
-        if self._weighing.order is None:
-            return come_to_rest(bases, {target: bearing[target] for target in changed}, None, strengths)
-        move_each(sorted(changed, key=self._turn.__getitem__), bases, bearing, strengths)
-        return strengths
 
 
 def _walk(start: str, onward: Mapping[str, list[str]]) -> frozenset[str]:
