@@ -9,7 +9,6 @@ from moot.modules.debate.domain.weighing import (
     UNDECIDED,
     Bearing,
     Weighing,
-    accrue,
     balance,
     come_to_rest,
     load_weights,
@@ -17,7 +16,7 @@ from moot.modules.debate.domain.weighing import (
     sort_bearing,
     tip,
 )
-from moot.shared.domain.claims import SIGNS, ArgumentGraph, Claim, Relation, Side
+from moot.shared.domain.claims import SIGNS, ArgumentGraph, Claim, Relation
 
 __all__ = ["Trial", "Weighing", "close", "extend", "find_decisive"]
 
@@ -34,8 +33,6 @@ MOST_AT_ONCE = 5
 NOTHING: frozenset[str] = frozenset()
 
 Struck = frozenset[str]
-SIDES: tuple[Side, ...] = ("for", "against", "neither")
-"""Of each dimension three heaps of claims, in this order."""
 
 
 def extend(weighing: Weighing, claims: Iterable[Claim], relations: Iterable[Relation]) -> Weighing:
@@ -77,17 +74,11 @@ class Trial:
     def __init__(self, weighing: Weighing) -> None:
         self._weighing = weighing
         self._leans: dict[Struck, float] = {NOTHING: weighing.lean}
+        self._places = list(weighing.places.values())
+        self._place = {claim.id: place for place, claims in enumerate(self._places) for claim in claims}
         self._weights = [weighing.counting.places.get(place, 0.0) for place in weighing.places]
-        self._heaps = [
-            [claim.id for claim in claims if claim.side == side]
-            for claims in weighing.places.values()
-            for side in SIDES
-        ]
-        self._heap = {id_: heap for heap, ids in enumerate(self._heaps) for id_ in ids}
-        self._accrued = [accrue([weighing.strengths[id_] for id_ in heap]) for heap in self._heaps]
-        self._weighed = [
-            w * pull for w, pull in zip(self._weights, weighing.dimensions.values(), strict=True)
-        ]
+        pulls = weighing.dimensions.values()
+        self._weighed = [weight * pull for weight, pull in zip(self._weights, pulls, strict=True)]
 
     @cached_property
     def reach(self) -> Mapping[str, frozenset[str]]:
@@ -96,14 +87,14 @@ class Trial:
         for target, (support, attack) in self._weighing.bearing.items():
             for source, _ in (*support, *attack):
                 forth.setdefault(source, []).append(target)
-        return {id_: _walk(id_, forth) if id_ in forth else NOTHING for id_ in self._heap}
+        return {id_: _walk(id_, forth) if id_ in forth else NOTHING for id_ in self._place}
 
     @cached_property
     def together(self) -> Mapping[int, list[str]]:
         """By dimension, by number, the claims that change it."""
         changing: dict[int, list[str]] = {}
         for id_ in self.alone:
-            for place in {self._heap[each] // len(SIDES) for each in (id_, *self.reach[id_])}:
+            for place in {self._place[each] for each in (id_, *self.reach[id_])}:
                 changing.setdefault(place, []).append(id_)
         return changing
 
@@ -131,14 +122,9 @@ class Trial:
         order = self._weighing.order and [target for target in self._weighing.order if target in changed]
         known = self._weighing.strengths | dict.fromkeys(struck, 0.0)
         strengths = come_to_rest(self._weighing.bases, bearing, order, known)
-        accrued, weighed = self._accrued.copy(), self._weighed.copy()
-        heaps = {self._heap[id_] for id_ in (*struck, *changed)}
-        for heap in heaps:
-            accrued[heap] = accrue([strengths[id_] for id_ in self._heaps[heap]])
-        for heap in heaps:
-            place, side = divmod(heap, len(SIDES))
-            pro = heap - side
-            weighed[place] = self._weights[place] * (accrued[pro] - accrued[pro + 1])
+        weighed = self._weighed.copy()
+        for place in {self._place[id_] for id_ in (*struck, *changed)}:
+            weighed[place] = self._weights[place] * balance(self._places[place], strengths)
         return weighed
 
 
