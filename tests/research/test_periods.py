@@ -2,14 +2,16 @@
 
 import pytest
 
-from moot.modules.research.domain.books import Periods, annualise, name_quarter, quarter_number, ratio
+from moot.modules.research.domain.books import Periods, name_quarter, quarter_number, ratio
 from moot.shared.domain.facts import FinancialReport
 from tests.fakes.research import a_report
 
+Q1 = quarter_number(a_report(2026, 1))
+
 
 def growth(now: float | None, before: float | None) -> float | None:
-    latest = a_report(2026, 1, profit_dedt=now)
-    return Periods([latest, a_report(2025, 1, profit_dedt=before)]).growth(latest, "profit_dedt")
+    reports = [a_report(2026, 1, profit_dedt=now), a_report(2025, 1, profit_dedt=before)]
+    return Periods(reports).growth("profit_dedt", Q1)
 
 
 class TestGrowth:
@@ -27,8 +29,8 @@ class TestGrowth:
         assert growth(now, before) is None
 
     def test_an_adjacent_quarter_is_no_base(self) -> None:
-        latest = a_report(2026, 1, profit_dedt=120.0)
-        assert Periods([latest, a_report(2025, 4, profit_dedt=100.0)]).growth(latest, "profit_dedt") is None
+        reports = [a_report(2026, 1, profit_dedt=120.0), a_report(2025, 4, profit_dedt=100.0)]
+        assert Periods(reports).growth("profit_dedt", Q1) is None
 
 
 class TestRevenue:
@@ -40,44 +42,40 @@ class TestRevenue:
         ]
 
     def test_grows_per_share(self) -> None:
-        reports = self.reports(shares=1.0)
-        assert Periods(reports).revenue_growth(reports[0]) == 10.0
+        assert Periods(self.reports(shares=1.0)).revenue_growth(Q1) == 10.0
 
     def test_a_bonus_issue_is_not_a_loss_of_business(self) -> None:
-        reports = self.reports(shares=1.25)
-        assert Periods(reports).growth(reports[0], "total_revenue_ps") == -12.0
-        assert Periods(reports).revenue_growth(reports[0]) == 10.0
+        periods = Periods(self.reports(shares=1.25))
+        assert periods.growth("total_revenue_ps", Q1) == -12.0
+        assert periods.revenue_growth(Q1) == 10.0
 
     def test_without_a_share_count_it_stays_per_share(self) -> None:
         reports = [r.model_copy(update={"fcff": None}) for r in self.reports(shares=1.25)]
-        assert Periods(reports).revenue_growth(reports[0]) == -12.0
+        assert Periods(reports).revenue_growth(Q1) == -12.0
 
 
 class TestTrailingYear:
     def test_is_this_year_so_far_plus_last_year_less_last_year_so_far(self) -> None:
-        latest = a_report(2026, 1, eps=0.5)
-        periods = Periods([latest, a_report(2025, 4, eps=1.6), a_report(2025, 1, eps=0.3)])
-        assert periods.trailing_year(latest, "eps") == 1.8
+        reports = [a_report(2026, 1, eps=0.5), a_report(2025, 4, eps=1.6), a_report(2025, 1, eps=0.3)]
+        assert Periods(reports).trailing("eps", Q1) == 1.8
 
     def test_of_an_annual_report_is_the_year_itself(self) -> None:
-        latest = a_report(2025, 4, eps=1.6)
-        assert Periods([latest]).trailing_year(latest, "eps") == 1.6
+        assert Periods([a_report(2025, 4, eps=1.6)]).trailing("eps", Q1 - 1) == 1.6
 
     @pytest.mark.parametrize("missing", [(2025, 4), (2025, 1)])
     def test_needs_both_reports_of_the_year_before(self, missing: tuple[int, int]) -> None:
         reports = [a_report(y, q, eps=1.0) for y, q in [(2026, 1), (2025, 4), (2025, 1)] if (y, q) != missing]
-        assert Periods(reports).trailing_year(reports[0], "eps") is None
+        assert Periods(reports).trailing("eps", Q1) is None
 
 
 def test_change_is_in_the_unit_of_the_figure() -> None:
-    latest = a_report(2026, 1, gross_margin=41.2)
-    assert Periods([latest, a_report(2025, 1, gross_margin=43.0)]).change(latest, "gross_margin") == -1.8
+    reports = [a_report(2026, 1, gross_margin=41.2), a_report(2025, 1, gross_margin=43.0)]
+    assert Periods(reports).change("gross_margin", Q1) == -1.8
 
 
 def test_a_quarters_return_is_scaled_to_a_year() -> None:
-    assert annualise(a_report(2026, 1, roic=3.0), "roic") == 12.0
-    assert annualise(a_report(2025, 4, roic=12.0), "roic") == 12.0
-    assert annualise(a_report(2026, 1), "roic") is None
+    periods = Periods([a_report(2026, 1, roic=3.0), a_report(2025, 4, roic=12.0)])
+    assert [periods.annualise("roic", quarter) for quarter in (Q1, Q1 - 1, Q1 - 2)] == [12.0, 12.0, None]
 
 
 def test_quarters_have_names() -> None:

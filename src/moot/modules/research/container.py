@@ -36,18 +36,20 @@ class ResearchContainer:
         """Rules over many shares at once; made for one screen."""
         from moot.modules.debate.application.leaning import Leaning
         from moot.modules.market_data.application.universe import Universe
-        from moot.modules.research.application.financial_auditor.screening import FinancialScreener
+        from moot.modules.research.application import financial_auditor, technical_analyst, valuation_modeler
+        from moot.modules.research.application.financial_auditor.screening import audit_many
         from moot.modules.research.application.scope import Screener
         from moot.modules.research.application.screening import ScreenService
-        from moot.modules.research.application.technical_analyst.screening import TechnicalScreener
-        from moot.modules.research.application.valuation_modeler.screening import ValuationScreener
+        from moot.modules.research.application.technical_analyst.screening import chart_beside
+        from moot.modules.research.application.valuation_modeler.screening import value_many
         from moot.modules.research.infrastructure.panel import Prices, measure
 
         facts = FreshData(self._market_data)
-        screeners: list[Screener] = [
-            TechnicalScreener(facts, lambda *series: measure(Prices(*series))),
-            ValuationScreener(facts),
-            FinancialScreener(),
+        chart = partial(chart_beside, facts, lambda *series: measure(Prices(*series)))
+        screeners = [
+            Screener(technical_analyst.SERVICE, chart),
+            Screener(valuation_modeler.SERVICE, partial(value_many, facts)),
+            Screener(financial_auditor.SERVICE, audit_many),
         ]
         return ScreenService(Universe(self._market_data), screeners, Leaning(horizon))
 

@@ -117,6 +117,16 @@ def quarter_of(day: date) -> tuple[int, int]:
     return day.year, (day.month - 1) // 3 + 1
 
 
+REPORTS_DUE = {3: (0, 4, 30), 6: (0, 8, 31), 9: (0, 10, 31), 12: (1, 4, 30)}
+"""In China, by the month in which a period ends: years later, month, day; the last is that of the annual report."""
+
+
+def report_due(period_end: date) -> date:
+    """The last day on which a Chinese company may report of the period."""
+    years, month, day = REPORTS_DUE.get(period_end.month, REPORTS_DUE[12])
+    return date(period_end.year + years, month, day)
+
+
 class Filed(Fact):
     """About a period, told when it was announced."""
 

@@ -21,10 +21,6 @@ class Leaning:
 
     horizon: Horizon
 
-    @property
-    def version(self) -> str:
-        return load_weights().version
-
     def scale(self, kind: str, own: Horizon) -> float:
         """What is left of a claim of that kind, which speaks of a horizon of its own."""
         return load_weights().scale(kind, own, self.horizon)

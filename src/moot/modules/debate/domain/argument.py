@@ -4,22 +4,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import combinations
-from typing import NamedTuple
 
 from moot.modules.debate.domain.weighing import (
     UNDECIDED,
     Bearing,
     Weighing,
-    accrue,
     balance,
     come_to_rest,
     load_weights,
-    move_each,
     round_down,
     sort_bearing,
     tip,
 )
-from moot.shared.domain.claims import SIGNS, ArgumentGraph, Claim, Relation, Side
+from moot.shared.domain.claims import SIGNS, ArgumentGraph, Claim, Relation
 
 __all__ = ["Trial", "Weighing", "close", "extend", "find_decisive"]
 
@@ -36,8 +33,6 @@ MOST_AT_ONCE = 5
 NOTHING: frozenset[str] = frozenset()
 
 Struck = frozenset[str]
-SIDES: tuple[Side, ...] = ("for", "against", "neither")
-"""Of each dimension three heaps of claims, in this order."""
 
 
 def extend(weighing: Weighing, claims: Iterable[Claim], relations: Iterable[Relation]) -> Weighing:
@@ -71,17 +66,6 @@ def close(weighing: Weighing) -> ArgumentGraph:
     )
 
 
-class Stand(NamedTuple):
-    """An argument without some of its claims: how strong the others are, what they come to in each heap, and how far
-    each dimension pulls the motion.
-    """
-
-    struck: Struck
-    strengths: dict[str, float]
-    accrued: list[float]
-    weighed: list[float]
-
-
 class Trial:
     """An argument that can quickly be weighed again without some of its claims: only what they bear on changes. A
     claim that is gone is one of no strength, which nothing feels.
@@ -90,17 +74,11 @@ class Trial:
     def __init__(self, weighing: Weighing) -> None:
         self._weighing = weighing
         self._leans: dict[Struck, float] = {NOTHING: weighing.lean}
+        self._places = list(weighing.places.values())
+        self._place = {claim.id: place for place, claims in enumerate(self._places) for claim in claims}
         self._weights = [weighing.counting.places.get(place, 0.0) for place in weighing.places]
-        self._heaps = [
-            [claim.id for claim in claims if claim.side == side]
-            for claims in weighing.places.values()
-            for side in SIDES
-        ]
-        self._heap = {id_: heap for heap, ids in enumerate(self._heaps) for id_ in ids}
-        accrued = [accrue([weighing.strengths[id_] for id_ in heap]) for heap in self._heaps]
-        weighed = [w * pull for w, pull in zip(self._weights, weighing.dimensions.values(), strict=True)]
-        self._whole = self._base = Stand(NOTHING, weighing.strengths, accrued, weighed)
-        self._turn = {id_: turn for turn, id_ in enumerate(weighing.order or ())}
+        pulls = weighing.dimensions.values()
+        self._weighed = [weight * pull for weight, pull in zip(self._weights, pulls, strict=True)]
 
     @cached_property
     def reach(self) -> Mapping[str, frozenset[str]]:
@@ -109,14 +87,14 @@ class Trial:
         for target, (support, attack) in self._weighing.bearing.items():
             for source, _ in (*support, *attack):
                 forth.setdefault(source, []).append(target)
-        return {id_: _walk(id_, forth) if id_ in forth else NOTHING for id_ in self._heap}
+        return {id_: _walk(id_, forth) if id_ in forth else NOTHING for id_ in self._place}
 
     @cached_property
     def together(self) -> Mapping[int, list[str]]:
         """By dimension, by number, the claims that change it."""
         changing: dict[int, list[str]] = {}
         for id_ in self.alone:
-            for place in {self._heap[each] // len(SIDES) for each in (id_, *self.reach[id_])}:
+            for place in {self._place[each] for each in (id_, *self.reach[id_])}:
                 changing.setdefault(place, []).append(id_)
         return changing
 
@@ -128,7 +106,7 @@ class Trial:
 
     def lean(self, struck: Struck) -> float:
         if struck not in self._leans:
-            self._leans[struck] = tip(self._strike(struck).weighed)
+            self._leans[struck] = tip(self._weigh_without(struck))
         return self._leans[struck]
 
     def flips(self, struck: Struck) -> bool:
@@ -137,34 +115,17 @@ class Trial:
     def could_flip(self, moved: float) -> bool:
         return self._weighing.decide(self._weighing.lean + moved) != self._weighing.direction
 
-    def go_on_from(self, struck: Struck) -> None:
-        """What is tried next is more than these; in a circle everything is settled from the beginning."""
-        if self._weighing.order is not None:
-            self._base = self._strike(struck)
-
-    def _strike(self, struck: Struck) -> Stand:
-        base = self._base if self._base.struck <= struck else self._whole
-        more = struck - base.struck
-        changed = NOTHING.union(*[self.reach[id_] for id_ in more]) - struck
-        strengths = self._settle(base.strengths | dict.fromkeys(more, 0.0), changed)
-        accrued, weighed = base.accrued.copy(), base.weighed.copy()
-        heaps = {self._heap[id_] for id_ in (*more, *changed)}
-        for heap in heaps:
-            accrued[heap] = accrue([strengths[id_] for id_ in self._heaps[heap]])
-        for heap in heaps:
-            place, side = divmod(heap, len(SIDES))
-            pro = heap - side
-            weighed[place] = self._weights[place] * (accrued[pro] - accrued[pro + 1])
-        return Stand(struck, strengths, accrued, weighed)
-
-    def _settle(self, strengths: dict[str, float], changed: Struck) -> dict[str, float]:
-        if not changed:
-            return strengths
-        bases, bearing = self._weighing.bases, self._weighing.bearing
-        if self._weighing.order is None:
-            return come_to_rest(bases, {target: bearing[target] for target in changed}, None, strengths)
-        move_each(sorted(changed, key=self._turn.__getitem__), bases, bearing, strengths)
-        return strengths
+    def _weigh_without(self, struck: Struck) -> list[float]:
+        """How far each dimension pulls the motion."""
+        changed = NOTHING.union(*[self.reach[id_] for id_ in struck]) - struck
+        bearing = {target: self._weighing.bearing[target] for target in changed}
+        order = self._weighing.order and [target for target in self._weighing.order if target in changed]
+        known = self._weighing.strengths | dict.fromkeys(struck, 0.0)
+        strengths = come_to_rest(self._weighing.bases, bearing, order, known)
+        weighed = self._weighed.copy()
+        for place in {self._place[id_] for id_ in (*struck, *changed)}:
+            weighed[place] = self._weights[place] * balance(self._places[place], strengths)
+        return weighed
 
 
 def _walk(start: str, onward: Mapping[str, list[str]]) -> frozenset[str]:
@@ -243,7 +204,6 @@ def _strike(trial: Trial, way: int) -> Struck:
     """One after the other, each time what moves it farthest, until it has turned; nothing if it does not."""
     struck, left = NOTHING, sorted(trial.alone, key=lambda id_: (-way * trial.alone[id_], id_))
     while left and not trial.flips(struck):
-        trial.go_on_from(struck)
         leans = {id_: way * trial.lean(struck | {id_}) for id_ in left[:MOST_AT_ONCE]}
         farthest = max(leans, key=lambda id_: (leans[id_], id_))
         struck |= {farthest}

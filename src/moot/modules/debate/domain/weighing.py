@@ -270,7 +270,8 @@ def come_to_rest(
     """
     strengths = dict(known)
     if order is not None:
-        move_each(order, bases, bearing, strengths)
+        for target in order:
+            strengths[target] = _move(bases[target], bearing[target], strengths)
         return strengths
     strengths |= {target: bases[target] for target in bearing}
     for n in range(MOST_PASSES):
@@ -281,13 +282,6 @@ def come_to_rest(
             break
         strengths |= moved
     return strengths
-
-
-def move_each(
-    order: Iterable[str], bases: Mapping[str, float], bearing: Bearing, strengths: dict[str, float]
-) -> None:
-    for target in order:
-        strengths[target] = _move(bases[target], bearing[target], strengths)
 
 
 def _move(base: float, bears: tuple[Links, Links], strengths: Mapping[str, float]) -> float:

@@ -9,6 +9,7 @@ from moot.modules.judge.domain.levels import Levels
 from moot.modules.judge.domain.verdict import SAY, JudgeInput, Moved, NextDate, Since
 from moot.shared.domain.claims import SIGNS, Action, ArgumentGraph, Claim, PastClaim, PastVerdict, Side
 from moot.shared.domain.evidence import Evidence
+from moot.shared.domain.facts import report_due
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale, Message
 from moot.shared.domain.symbol import Market, Symbol
 
@@ -22,8 +23,6 @@ MOST_DECISIVE = 5
 QUARTER = re.compile(r"\.(\d{4})Q([1-4])$")
 DUE = re.compile(r"\w+\.(\w+)(?:\.\w+)*\.due")
 """The id of evidence that is a day to come (`catalyst.unlock.1.due`), and what happens on it."""
-DEADLINES = {1: (4, 30), 2: (8, 31), 3: (10, 31), 4: (4, 30)}
-"""Month and day by which the report of a quarter is due in China; the fourth's is the annual report, a year later."""
 
 
 def compare(judge_input: JudgeInput) -> Since | None:
@@ -151,7 +150,7 @@ def _deadlines(judge_input: JudgeInput, today: date) -> Iterator[tuple[date, Mes
         return
     newest = max(_quarters(judge_input.evidence), default=None)
     for year, quarter in ((today.year + n // 4, n % 4 + 1) for n in range(-4, 8)):
-        day = date(year + (quarter == 4), *DEADLINES[quarter])
+        day = report_due(date(year, 3 * quarter, 1))
         if day > today and (newest is None or (year, quarter) > newest):
             yield day, SAY(f"report.{quarter}", year=year)
             return

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from enum import StrEnum
 from functools import partial
-from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 
@@ -25,7 +24,7 @@ from moot.modules.research.domain.evidence import (
     write_evidence,
 )
 from moot.modules.research.domain.facts import SAY, Case, Cited, MarketFacts, name_industry
-from moot.modules.research.domain.rubric import Finding, Rule, Scorecard, Voice, load_rules
+from moot.modules.research.domain.rubric import Rule, Scorecard, Voice, load_rules
 from moot.shared.domain.claims import Claim
 from moot.shared.domain.errors import AppError, InvalidInput, Unavailable
 from moot.shared.domain.evidence import Evidence
@@ -191,10 +190,6 @@ class ExpertService(ABC, Generic[S, R]):
         names = {"stock_name": company.name_in(locale), "industry": name_industry(company, locale)}
         return Voice(self.texts, snapshot, locale).also(**names)
 
-    def tell(self, snapshot: S, say: Voice, finding: Finding) -> str:
-        """A finding, as that voice says it."""
-        return say(finding.kind)
-
     async def judge_by_rule(self, snapshot: S, evidence: Sequence[Evidence], case: Case) -> Opinion[R]:
         card, result = self.rule(snapshot, case)
         if result is None:
@@ -213,10 +208,10 @@ class ExpertService(ABC, Generic[S, R]):
         self, snapshot: S, card: Scorecard, evidence: Sequence[Evidence], case: Case
     ) -> tuple[Claim, ...]:
         """What the rules found, as claims in every language."""
-        told: dict[Locale, Callable[[Finding], str]] = {
-            locale: partial(self.tell, snapshot, self.speak(snapshot, case, locale)) for locale in LOCALES
+        told = {
+            locale: card if locale == case.locale else self.mark(snapshot, self.speak(snapshot, case, locale))
+            for locale in LOCALES
         }
-        told[case.locale] = attrgetter("text")
         return tuple(make_claims(self.expert, card, evidence, told))
 
     async def _open(self, text: str, as_of: datetime, locale: Locale, *, field: str = "symbol") -> Case:

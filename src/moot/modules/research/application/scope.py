@@ -1,20 +1,22 @@
 """What a screen may look at: the market as it sees it, the shares in question, and the experts who look."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import polars as pl
 
 from moot.modules.research.application.marking import Service
 from moot.modules.research.domain.facts import Case, F
 from moot.shared.domain.errors import AppError
-from moot.shared.domain.facts import Company, Fact
+from moot.shared.domain.facts import Company
 from moot.shared.domain.messages import DEFAULT_LOCALE
 from moot.shared.domain.peers import CrossSection
 from moot.shared.domain.symbol import Symbol
 from moot.shared.domain.universe import Standing
+
+T = TypeVar("T")
 
 
 class ManyBars(Protocol):
@@ -75,9 +77,8 @@ class Scope:
     companies: Mapping[str, Company]
     traded: pl.DataFrame
     as_of: datetime
-    _sections: Mapping[str, CrossSection] | None = field(default=None, init=False)
+    _known: dict[Hashable, Any] = field(default_factory=dict, init=False)
     _valued: tuple[int, Mapping[str, Table]] = field(default=(0, {}), init=False)
-    _filed: dict[type[Fact], Mapping[str, Sequence[Any]]] = field(default_factory=dict, init=False)
 
     @property
     def shares(self) -> list[Symbol]:
@@ -88,11 +89,15 @@ class Scope:
         today = share.local_date(self.as_of)
         return Case(share, self.companies[share.text], self.as_of, today, DEFAULT_LOCALE)
 
+    async def read_once(self, what: Hashable, read: Callable[[], Awaitable[T]]) -> T:
+        if what not in self._known:
+            self._known[what] = await read()
+        known: T = self._known[what]
+        return known
+
     async def find_cross_sections(self) -> Mapping[str, CrossSection]:
-        if self._sections is None:
-            found = self.facts.find_cross_sections(self.companies.values(), as_of=self.as_of)
-            self._sections = await found
-        return self._sections
+        find = self.facts.find_cross_sections
+        return await self.read_once(find, lambda: find(self.companies.values(), as_of=self.as_of))
 
     async def read_valuations(self, days: int) -> Mapping[str, Table]:
         """Of so many days, or of more if somebody needed them."""
@@ -102,16 +107,14 @@ class Scope:
         return self._valued[1]
 
     async def read_filed(self, kind: type[F]) -> Mapping[str, Sequence[F]]:
-        if kind not in self._filed:
-            self._filed[kind] = await self.facts.read_filed(kind, self.shares, as_of=self.as_of)
-        return self._filed[kind]
+        read = self.facts.read_filed
+        return await self.read_once(kind, lambda: read(kind, self.shares, as_of=self.as_of))
 
 
-class Screener(Protocol):
-    """An expert of many shares, made for one screen."""
+class Screener(NamedTuple):
+    """An expert of many shares: `measure` tells what its rules read, by symbol; a share that the data say too little
+    of is left out.
+    """
 
-    @property
-    def service(self) -> Service: ...
-
-    async def measure(self, scope: Scope) -> Mapping[str, Any]:
-        """What the expert's rules read, by symbol; a share that the data say too little of is left out."""
+    service: Service
+    measure: Callable[[Scope], Awaitable[Mapping[str, Any]]]

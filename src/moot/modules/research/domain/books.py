@@ -4,6 +4,7 @@ Flows run from the start of the year; here they are told of one quarter or of fo
 with itself a year before. What lacks makes it None.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 
 from moot.modules.research.domain.facts import difference
@@ -45,10 +46,30 @@ def last_full_year(number: int) -> int:
     return number - (number + 1) % 4
 
 
-class Books:
-    """Lines by quarter. Beside those of the statements, `sales` and `profit` are told alike in all quarters, by
-    whatever tells most of them; `roe` and `turnover` are as reported. Profit is the shareholders' own; only where
-    nothing tells that it is all there is, with the part of the `minorities`.
+class Quarters(ABC):
+    """Lines by quarter."""
+
+    @abstractmethod
+    def at(self, line: str, quarter: int) -> float | None:
+        """As told: a balance, or a flow from the start of the year."""
+
+    def trailing(self, line: str, quarter: int) -> float | None:
+        """A flow over four quarters: this year so far, plus last year, less last year so far."""
+        now = self.at(line, quarter)
+        if quarter % 4 == 3 or now is None:
+            return now
+        full, part = self.at(line, last_full_year(quarter)), self.at(line, quarter - 4)
+        return None if full is None or part is None else now + full - part
+
+    def growth(self, line: str, quarter: int) -> float | None:
+        """Over the year before, in per cent."""
+        return grow(self.at(line, quarter), self.at(line, quarter - 4))
+
+
+class Books(Quarters):
+    """Of reports and statements together. Beside the lines of statements, `sales` and `profit` are told alike in all
+    quarters, by whatever tells most of them; `roe` and `turnover` are as reported. Profit is the shareholders' own;
+    only where nothing tells that it is all there is, with the part of the `minorities`.
     """
 
     def __init__(self, reports: Sequence[FinancialReport], statements: Sequence[Statement]) -> None:
@@ -75,7 +96,6 @@ class Books:
         }
 
     def at(self, line: str, quarter: int) -> float | None:
-        """As told: a balance, or a flow from the start of the year."""
         return self._columns[line].get(quarter)
 
     def single(self, line: str, quarter: int) -> float | None:
@@ -83,21 +103,9 @@ class Books:
         now, before = self.at(line, quarter), self.at(line, quarter - 1) if quarter % 4 else 0.0
         return None if now is None or before is None else now - before
 
-    def trailing(self, line: str, quarter: int) -> float | None:
-        """A flow over four quarters: this year so far, plus last year, less last year so far."""
-        now = self.at(line, quarter)
-        if quarter % 4 == 3 or now is None:
-            return now
-        full, part = self.at(line, last_full_year(quarter)), self.at(line, quarter - 4)
-        return None if full is None or part is None else now + full - part
-
     def year(self, line: str, quarter: int) -> float | None:
         """As a year's accounts tell it: a flow over four quarters, a balance at their end."""
         return self.trailing(line, quarter) if line in FLOWS else self.at(line, quarter)
-
-    def growth(self, line: str, quarter: int) -> float | None:
-        """That of a flow from the start of the year, over the year before, in per cent."""
-        return grow(self.at(line, quarter), self.at(line, quarter - 4))
 
     def margin(self, quarter: int) -> float | None:
         """What was left of a hundred of sales over four quarters."""
@@ -130,39 +138,40 @@ def _fullest(columns: Iterable[Column]) -> Column:
     return max(columns, key=len)
 
 
-class Periods:
-    """Reports by quarter, as they are told."""
+class Periods(Quarters):
+    """Of reports alone, rounded to what they tell."""
 
     def __init__(self, reports: Sequence[FinancialReport]) -> None:
         self._by_quarter = {quarter_number(report): report for report in reports}
 
-    def growth(self, report: FinancialReport, field: str) -> float | None:
-        return grow(_figure(report, field), _figure(self._year_before(report), field))
+    def at(self, line: str, quarter: int) -> float | None:
+        report = self._by_quarter.get(quarter)
+        value: float | None = getattr(report, line) if report else None
+        return value
 
-    def revenue_growth(self, report: FinancialReport) -> float | None:
+    def revenue_growth(self, quarter: int) -> float | None:
         """Growth of revenue per share; once the share count has changed, of revenue, so that an issue is no loss."""
-        before, growth = self._year_before(report), self.growth(report, "total_revenue_ps")
-        now, then = shares_of(report), shares_of(before) if before else None
+        growth = self.growth("total_revenue_ps", quarter)
+        reports = (self._by_quarter.get(one) for one in (quarter, quarter - 4))
+        now, then = (report and shares_of(report) for report in reports)
         if growth is None or not now or not then:
             return growth
         shares = now / then
         return growth if abs(shares - 1) < SHARES_CHANGED else round((100 + growth) * shares - 100, 1)
 
-    def change(self, report: FinancialReport, field: str) -> float | None:
-        """In the field's own unit."""
-        changed = difference(_figure(report, field), _figure(self._year_before(report), field))
+    def change(self, line: str, quarter: int) -> float | None:
+        """In the line's own unit."""
+        changed = difference(self.at(line, quarter), self.at(line, quarter - 4))
         return None if changed is None else round(changed, 2)
 
-    def trailing_year(self, report: FinancialReport, field: str) -> float | None:
-        quarter, now = quarter_number(report), _figure(report, field)
-        if quarter == last_full_year(quarter):
-            return now
-        full = _figure(self._by_quarter.get(last_full_year(quarter)), field)
-        part = _figure(self._year_before(report), field)
-        return None if now is None or full is None or part is None else round(now + full - part, 4)
+    def trailing(self, line: str, quarter: int) -> float | None:
+        told = super().trailing(line, quarter)
+        return told if told is None or quarter == last_full_year(quarter) else round(told, 4)
 
-    def _year_before(self, report: FinancialReport) -> FinancialReport | None:
-        return self._by_quarter.get(quarter_number(report) - 4)
+    def annualise(self, line: str, quarter: int) -> float | None:
+        """A cumulative return as if the rest of the year went like the part reported."""
+        value = self.at(line, quarter)
+        return None if value is None else round(value * 4 / (quarter % 4 + 1), 1)
 
 
 def shares_of(report: FinancialReport) -> float | None:
@@ -170,14 +179,3 @@ def shares_of(report: FinancialReport) -> float | None:
     if report.fcff is None or report.fcff_ps is None or abs(report.fcff_ps) < 0.01:
         return None
     return report.fcff / report.fcff_ps
-
-
-def annualise(report: FinancialReport, field: str) -> float | None:
-    """A cumulative return as if the rest of the year went like the part reported."""
-    value = _figure(report, field)
-    return None if value is None else round(value * 4 / quarter_of(report.period_end)[1], 1)
-
-
-def _figure(report: FinancialReport | None, field: str) -> float | None:
-    value: float | None = getattr(report, field) if report else None
-    return value

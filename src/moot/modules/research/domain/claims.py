@@ -2,7 +2,7 @@
 dropped where this does not carry it, and never stronger than it can.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Annotated, Any, TypeVar
@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field, create_model
 
 from moot.modules.research.domain.evidence import ExpertResult
 from moot.modules.research.domain.facts import SAY
-from moot.modules.research.domain.rubric import SIDES, Finding, Scorecard, plain_name, sign_of
+from moot.modules.research.domain.rubric import SIDES, Scorecard, plain_name, sign_of
 from moot.shared.domain.claims import Claim, Side, Strength
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import ExpertType
@@ -25,10 +25,11 @@ def make_claims(
     expert: ExpertType,
     card: Scorecard,
     evidence: Sequence[Evidence],
-    told: Mapping[Locale, Callable[[Finding], str]],
+    told: Mapping[Locale, Scorecard],
 ) -> list[Claim]:
-    """What a rubric found as claims, told in each language. What rests on no evidence is no claim."""
+    """What a rubric found as claims, as its card tells it in each language. What rests on no evidence is no claim."""
     known = {item.id: item for item in evidence}
+    texts = {locale: {f.id: f.text for f in same.findings} for locale, same in told.items()}
     claims = []
     for points, found in card.marked:
         cited = list(_cited(known, [f"{expert.prefix}.{name}" for name in found.rests]))
@@ -42,7 +43,7 @@ def make_claims(
                 dimension=plain_name(found.dimension),
                 side=SIDES[sign_of(points)],
                 strength=min(1.0, abs(points) * STRENGTH_OF_A_POINT),
-                says={locale: tell(found) for locale, tell in told.items()},
+                says={locale: text[found.id] for locale, text in texts.items()},
                 evidence=[item.id for item in cited],
                 as_of=max(item.as_of for item in cited),
                 reported=found.reported,

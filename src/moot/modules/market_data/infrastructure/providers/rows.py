@@ -20,7 +20,7 @@ from moot.modules.market_data.domain.provider import NO_DAY
 from moot.modules.market_data.domain.trading_rules import CLOSES, trading_calendar
 from moot.modules.market_data.infrastructure.providers.outside import Row
 from moot.shared.domain.errors import Unavailable
-from moot.shared.domain.facts import Observed
+from moot.shared.domain.facts import Observed, report_due
 from moot.shared.domain.symbol import TIME_ZONES, Market
 
 Columns = Mapping[str, str | tuple[str, float]]
@@ -37,8 +37,6 @@ LONGEST_HOLIDAY = timedelta(days=12)
 ANNOUNCED_BY = time(18)
 """An announcement is dated, not timed: by this hour of its day it is out."""
 BEFORE_OPENING, END_OF_DAY = time(9), time(23, 59, 59)
-CN_DEADLINES: dict[int, tuple[int, int, int]] = {3: (0, 4, 30), 6: (0, 8, 31), 9: (0, 10, 31), 12: (1, 4, 30)}
-"""By the month of a period's end: years later, month, day."""
 MARKET_INDEXES = {
     "000001.SH": "上证指数",
     "000300.SH": "沪深300",
@@ -205,8 +203,7 @@ def statutory_deadline(period_end: date, market: Market, *, annual: bool | None 
     if market is Market.US:
         full_year = period_end.month == 12 if annual is None else annual
         return period_end + timedelta(days=US_ANNUAL_DAYS if full_year else US_QUARTERLY_DAYS)
-    years, month, day = CN_DEADLINES.get(period_end.month, CN_DEADLINES[12])
-    return date(period_end.year + years, month, day)
+    return report_due(period_end)
 
 
 @dataclass(frozen=True)

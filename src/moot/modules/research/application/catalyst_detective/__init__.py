@@ -225,13 +225,6 @@ class CatalystDetectiveService(ReportedService[CatalystContext, CatalystResult])
             findings += found
         return Scorecard((*findings, *_find_studied(snapshot, say)), doubt=DOUBT)
 
-    def tell(self, snapshot: CatalystContext, say: Voice, finding: Finding) -> str:
-        events = {id_: event for id_, _, event in list_events(snapshot)}
-        studies = {f"study.{one.category}": one for one in snapshot.studies}
-        if finding.id in studies:
-            return _tell_study(studies[finding.id], say)
-        return _tell(events[finding.id], say) if finding.id in events else say(finding.kind)
-
     def conclude(self, snapshot: CatalystContext, card: Scorecard, say: Voice) -> CatalystResult:
         assessment, good, bad = ASSESSMENTS[card.side], card.on_side(1), _rank(card.on_side(-1))
         leading = {1: good, 0: _rank([*good, *bad]), -1: bad}[card.side][:1]

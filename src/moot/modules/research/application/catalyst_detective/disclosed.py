@@ -32,6 +32,7 @@ from moot.shared.domain.facts import (
     Pledge,
     Unlock,
     quarter_of,
+    report_due,
 )
 from moot.shared.domain.messages import LOCALES, Catalogue, Locale, Message
 from moot.shared.domain.symbol import Market
@@ -40,8 +41,6 @@ SAY, DATASETS = Catalogue(COMMON, EXPERT_TEXTS, Path(__file__).parent), Catalogu
 HISTORY_DAYS = 3 * 365
 SESSIONS = 20
 """Over which balances and flows are compared."""
-MONTHS_AND_DAYS = {1: (4, 30), 2: (8, 31), 3: (10, 31), 4: (4, 30)}
-"""By which the report of a quarter is due in China; the fourth's is the annual report, a year later."""
 FIGURES = {"cash_per_ten": units.PRICE}
 PART = units.Unit("percent", "%", 2)
 """What a fact is told by is a part of something, unless it is named."""
@@ -282,9 +281,9 @@ def _next_report(reports: Sequence[FinancialReport], case: Case) -> tuple[date, 
         return None
     year, quarter = quarter_of(reports[-1].period_end)
     for n in range(4 * year + quarter, 4 * year + quarter + 6):
-        day = date(n // 4 + (n % 4 == 3), *MONTHS_AND_DAYS[n % 4 + 1])
-        if day > case.today:
-            return date(n // 4, 3 * (n % 4) + 3, 28), day
+        end = date(n // 4, 3 * (n % 4) + 3, 28)
+        if (day := report_due(end)) > case.today:
+            return end, day
     return None
 
 

@@ -11,7 +11,6 @@ from moot.modules.research.domain.accounting_scores import score_accounts
 from moot.modules.research.domain.books import (
     Books,
     Periods,
-    annualise,
     grow,
     name_quarter,
     percent_of,
@@ -172,7 +171,8 @@ def financial_snapshot(
     """`reports` are newest first and may reach further back than the `limit` periods that are shown."""
     latest, shown = reports[0], reports[:limit]
     periods, books = Periods(reports), Books(reports, statements)
-    now = quarter_number(latest)
+    quarters = [quarter_number(report) for report in shown]
+    now = quarters[0]
     return FinancialSnapshot(
         symbol=case.company.symbol,
         stock_name=case.stock_name,
@@ -186,16 +186,16 @@ def financial_snapshot(
         **_follow(books, now),
         **score_accounts(case.sector, books, now, market_value),
         **_foretell(notices, books, now),
-        quarter_list=[name_quarter(quarter_number(report)) for report in shown],
-        revenue_growth_series=[periods.revenue_growth(report) for report in shown],
-        profit_growth_series=[periods.growth(report, "profit_dedt") for report in shown],
+        quarter_list=[name_quarter(quarter) for quarter in quarters],
+        revenue_growth_series=[periods.revenue_growth(quarter) for quarter in quarters],
+        profit_growth_series=[periods.growth("profit_dedt", quarter) for quarter in quarters],
         **{f"{name}_series": [getattr(report, name) for report in shown] for name in AS_REPORTED_SERIES},
     )
 
 
 def _derive(latest: FinancialReport, periods: Periods, books: Books, now: int) -> dict[str, float | None]:
     deducted = ratio(latest.profit_dedt, shares_of(latest) or books.at("shares", now))
-    eps_ttm, ocfps_ttm = (periods.trailing_year(latest, field) for field in ("eps", "ocfps"))
+    eps_ttm, ocfps_ttm = (periods.trailing(line, now) for line in ("eps", "ocfps"))
     profit, cash = (books.trailing(line, now) for line in ("profit", "cash_earned"))
     conversion = ratio(cash, positive(profit))
     return {
@@ -205,12 +205,12 @@ def _derive(latest: FinancialReport, periods: Periods, books: Books, now: int) -
         "quality_ratio_ttm": ratio(ocfps_ttm, positive(eps_ttm)) if conversion is None else conversion,
         "eps_ttm": eps_ttm,
         "profit_ttm": profit,
-        "fcff_ttm": periods.trailing_year(latest, "fcff"),
-        "roic_annualised": annualise(latest, "roic"),
-        "gross_margin_change": periods.change(latest, "gross_margin"),
-        "invturn_days_growth": periods.growth(latest, "invturn_days"),
-        "arturn_days_growth": periods.growth(latest, "arturn_days"),
-        "assets_turn_growth": periods.growth(latest, "assets_turn"),
+        "fcff_ttm": periods.trailing("fcff", now),
+        "roic_annualised": periods.annualise("roic", now),
+        "gross_margin_change": periods.change("gross_margin", now),
+        "invturn_days_growth": periods.growth("invturn_days", now),
+        "arturn_days_growth": periods.growth("arturn_days", now),
+        "assets_turn_growth": periods.growth("assets_turn", now),
         "equity_to_assets": None if latest.debt_to_assets is None else round(100 - latest.debt_to_assets, 2),
     }
 
@@ -219,13 +219,10 @@ def _grow(
     reports: Sequence[FinancialReport], periods: Periods, books: Books, now: int
 ) -> dict[str, float | str | None]:
     """Of recurring profit where it is reported, else of the profit there is."""
-    latest = reports[0]
-    growth = periods.revenue_growth(latest)
-    recurring = latest.profit_dedt is not None
-    profit = [
-        periods.growth(report, "profit_dedt") if recurring else books.growth("profit", quarter_number(report))
-        for report in reports[:2]
-    ]
+    growth = periods.revenue_growth(now)
+    recurring = reports[0].profit_dedt is not None
+    told, line = (periods, "profit_dedt") if recurring else (books, "profit")
+    profit = [told.growth(line, quarter_number(report)) for report in reports[:2]]
     return {
         "profit_basis": "recurring" if recurring else "net",
         "minorities": books.minorities,

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,18 +12,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from moot.modules.research.application.marking import Service
 from moot.modules.research.application.scope import Scope
-from moot.modules.research.application.technical_analyst import (
-    MIN_BARS_REQUIRED,
-    TechnicalAnalystService,
-    read_indexes,
-)
+from moot.modules.research.application.technical_analyst import MIN_BARS_REQUIRED, read_indexes
 from moot.modules.research.application.technical_analyst.derived import Derived, stand_among, stand_beside
 from moot.modules.research.domain.facts import MarketFacts
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.facts import IndexBar
-from moot.shared.domain.symbol import Market, Symbol
+from moot.shared.domain.symbol import Symbol
 
 SERIES = ("open", "high", "low", "close", "volume", "amount")
 AT_ONCE = 200
@@ -75,36 +71,28 @@ def _cut_panels(
             yield symbols[chosen].tolist(), places, [each[places] for each in series]
 
 
-class TechnicalScreener:
-    service: Service = TechnicalAnalystService
+async def chart_beside(facts: MarketFacts, measure: Measure, scope: Scope) -> dict[str, Chart]:
+    """Beside the indexes that the expert would put a share beside, or among its peers."""
+    charts = await asyncio.to_thread(chart_many, scope.traded, measure)
+    for symbol, chart in charts.items():
+        share, days, industry = Symbol.parse(symbol), chart.days.tolist(), scope.companies[symbol].industry
+        span = days[0], days[-1]
+        read = partial(_read_by_industry, facts, share, *span, scope.as_of)
+        indexes = await scope.read_once((share.market, *span), read)
+        near = [*indexes.get(None, ()), *indexes.get(industry, ())]
+        beside, origins = stand_beside(days, near, industry, vars(chart))
+        if not origins:
+            beside |= stand_among((await scope.find_cross_sections()).get(symbol))
+        vars(chart).update(beside)
+    return charts
 
-    def __init__(self, facts: MarketFacts, measure: Measure) -> None:
-        self._facts, self._measure = facts, measure
-        self._indexes: dict[tuple[Market, date, date], dict[str | None, list[IndexBar]]] = {}
 
-    async def measure(self, scope: Scope) -> dict[str, Chart]:
-        """Beside the indexes that the expert would put a share beside, or among its peers."""
-        charts = await asyncio.to_thread(chart_many, scope.traded, self._measure)
-        for symbol, chart in charts.items():
-            days = chart.days.tolist()
-            indexes = await self._find_indexes(Symbol.parse(symbol), days, scope.as_of)
-            industry = scope.companies[symbol].industry
-            near = [*indexes.get(None, ()), *indexes.get(industry, ())]
-            beside, origins = stand_beside(days, near, industry, vars(chart))
-            if not origins:
-                beside |= stand_among((await scope.find_cross_sections()).get(symbol))
-            vars(chart).update(beside)
-        return charts
-
-    async def _find_indexes(
-        self, share: Symbol, days: Sequence[date], as_of: datetime
-    ) -> Mapping[str | None, Sequence[IndexBar]]:
-        """By industry, those of the whole market under None; read once for all shares traded on the same days."""
-        key = share.market, days[0], days[-1]
-        if key not in self._indexes:
-            by_industry: dict[str | None, list[IndexBar]] = {}
-            with suppress(Unavailable):
-                for bar in await read_indexes(self._facts, share, *key[1:], as_of):
-                    by_industry.setdefault(bar.industry, []).append(bar)
-            self._indexes[key] = by_industry
-        return self._indexes[key]
+async def _read_by_industry(
+    facts: MarketFacts, share: Symbol, start: date, end: date, as_of: datetime
+) -> Mapping[str | None, Sequence[IndexBar]]:
+    """Those of the whole market under None; the same for all shares traded on the same days."""
+    by_industry: dict[str | None, list[IndexBar]] = {}
+    with suppress(Unavailable):
+        for bar in await read_indexes(facts, share, start, end, as_of):
+            by_industry.setdefault(bar.industry, []).append(bar)
+    return by_industry

@@ -13,7 +13,7 @@ from moot.modules.research.application.valuation_modeler.snapshot import (
     FEWEST_YEARS,
     ValuationSnapshot,
 )
-from moot.modules.research.domain.books import SHARES_CHANGED, Periods
+from moot.modules.research.domain.books import SHARES_CHANGED, Periods, quarter_number
 from moot.modules.research.domain.facts import COMMON, Case
 from moot.shared.domain.facts import DailyValuation, FinancialReport, MacroObservation, quarter_of
 from moot.shared.domain.messages import Catalogue, Locale
@@ -129,11 +129,11 @@ def _quality(reports: Sequence[FinancialReport], locale: Locale) -> Figures:
     implausible = sorted({name for report in reports for name in PLAUSIBLE if not _plausible(report, name)})
     cleaned = [_clean(report) for report in reports]
     latest = cleaned[0]
-    periods = Periods(cleaned)
-    change = None if "gross_margin" in implausible else periods.change(latest, "gross_margin")
+    periods, now = Periods(cleaned), quarter_number(latest)
+    change = None if "gross_margin" in implausible else periods.change("gross_margin", now)
     return {
         "roe": latest.roe_waa,
-        "roe_ttm": periods.trailing_year(latest, "roe_waa"),
+        "roe_ttm": periods.trailing("roe_waa", now),
         "gros_profit_margin": latest.gross_margin,
         "gross_margin_change": change,
         "gross_margin_trend": margin_trend(change, locale),
@@ -165,7 +165,8 @@ def _per_share(material: Material) -> Figures:
     year earned is summed from reports on the shares of their own days.
     """
     today, latest = material.today, material.reports[0]
-    reported = {"eps_ttm": Periods(material.reports).trailing_year(latest, "eps"), "bps": latest.bps}
+    eps_ttm = Periods(material.reports).trailing("eps", quarter_number(latest))
+    reported = {"eps_ttm": eps_ttm, "bps": latest.bps}
     multiples = {"eps_ttm": today.pe_ttm, "bps": today.pb}
     used = {n: models.on_todays_shares(reported[n], today.close, multiples[n]) for n in reported}
     restated = any(reported[n] not in (None, used[n]) for n in used)
@@ -200,7 +201,8 @@ def _growth(today: DailyValuation, reports: Sequence[FinancialReport]) -> Figure
 def growth_average(reports: Sequence[FinancialReport]) -> tuple[float | None, int]:
     """The mean year-on-year growth of deducted profit over the last four periods, and how many of them had one."""
     periods = Periods(reports)
-    rates = [rate for r in reports[:GROWTH_PERIODS] if (rate := periods.growth(r, "profit_dedt")) is not None]
+    growths = (periods.growth("profit_dedt", quarter_number(r)) for r in reports[:GROWTH_PERIODS])
+    rates = [rate for rate in growths if rate is not None]
     return (round(fmean(rates), 1), len(rates)) if rates else (None, 0)
 
 

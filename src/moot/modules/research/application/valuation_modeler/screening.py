@@ -4,16 +4,16 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
-from moot.modules.research.application.marking import Service
 from moot.modules.research.application.scope import Scope
 from moot.modules.research.application.valuation_modeler import (
     HISTORY_DAYS,
     REPORTS_READ,
     YIELD_DAYS,
-    ValuationModelerService,
     find_bond,
 )
 from moot.modules.research.application.valuation_modeler.appraisal import Material, valuation_snapshot
@@ -21,7 +21,7 @@ from moot.modules.research.application.valuation_modeler.snapshot import Valuati
 from moot.modules.research.domain.facts import MarketFacts
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.facts import FinancialReport, MacroObservation
-from moot.shared.domain.symbol import Market, Symbol
+from moot.shared.domain.symbol import Symbol
 
 
 class Days(Sequence[Any]):
@@ -47,37 +47,28 @@ class Tabled(Material):
         return self.history.columns[field]
 
 
-class ValuationScreener:
-    service: Service = ValuationModelerService
+async def value_many(facts: MarketFacts, scope: Scope) -> dict[str, ValuationSnapshot]:
+    valuations = await scope.read_valuations(HISTORY_DAYS)
+    reports = await scope.read_filed(FinancialReport)
+    peers = await scope.find_cross_sections()
+    materials = {
+        share: Tabled(
+            Days(valuations[share.text]),
+            reports[share.text][:REPORTS_READ],
+            peers.get(share.text),
+            await scope.read_once(share.market, partial(_find_bond, facts, share, scope.as_of)),
+        )
+        for share in scope.shares
+        if share.text in valuations and share.text in reports
+    }
+    return await asyncio.to_thread(_take_snapshots, scope, materials)
 
-    def __init__(self, facts: MarketFacts) -> None:
-        self._facts = facts
-        self._bonds: dict[Market, MacroObservation | None] = {}
 
-    async def measure(self, scope: Scope) -> dict[str, ValuationSnapshot]:
-        valuations = await scope.read_valuations(HISTORY_DAYS)
-        reports = await scope.read_filed(FinancialReport)
-        peers = await scope.find_cross_sections()
-        materials = {
-            share: Tabled(
-                Days(valuations[share.text]),
-                reports[share.text][:REPORTS_READ],
-                peers.get(share.text),
-                await self._find_bond(share, scope),
-            )
-            for share in scope.shares
-            if share.text in valuations and share.text in reports
-        }
-        return await asyncio.to_thread(_take_snapshots, scope, materials)
-
-    async def _find_bond(self, share: Symbol, scope: Scope) -> MacroObservation | None:
-        """Read once for all shares of a market."""
-        if share.market not in self._bonds:
-            self._bonds[share.market] = None
-            with suppress(Unavailable):
-                figures = await self._facts.macro(share, YIELD_DAYS, as_of=scope.as_of)
-                self._bonds[share.market] = find_bond(figures)
-        return self._bonds[share.market]
+async def _find_bond(facts: MarketFacts, share: Symbol, as_of: datetime) -> MacroObservation | None:
+    """The same for all shares of a market."""
+    with suppress(Unavailable):
+        return find_bond(await facts.macro(share, YIELD_DAYS, as_of=as_of))
+    return None
 
 
 def _take_snapshots(scope: Scope, materials: Mapping[Symbol, Material]) -> dict[str, ValuationSnapshot]:
