@@ -10,6 +10,7 @@ from structlog.testing import capture_logs
 
 from moot.modules.coordinator.application.dtos.research_dtos import ResearchResult
 from moot.modules.coordinator.application.research_orchestration_service import ResearchOrchestrationService
+from moot.modules.coordinator.application.results import past_result
 from moot.modules.coordinator.domain.exceptions import (
     AllExpertsFailed,
     SessionNotFound,
@@ -146,6 +147,13 @@ class TestARetry:
         assert (partial.overall_status, result.overall_status) == ("partial", "completed")
         assert statuses(result) == dict.fromkeys([TECHNICAL, FINANCIAL, MACRO], "success")
         assert result.verdict_status == "judged"
+
+    async def test_tells_everybody_in_one_order_whenever_it_is_asked(self, bench: Bench) -> None:
+        partial = await bench.research(MACRO, TECHNICAL, FINANCIAL, answers={MACRO: DOWN})
+        result = await bench.retry(partial.session_id)
+        session, nodes = await bench.session(result.session_id), await bench.rows(result.session_id)
+        on_record = past_result(session, [nodes[name] for name in sorted(nodes)], (), "CNY")
+        assert list(statuses(result)) == list(statuses(on_record)) == [TECHNICAL, FINANCIAL, MACRO]
 
     @pytest.mark.accepts("A1N-09")
     async def test_is_a_session_of_its_own_that_knows_where_it_comes_from(self, bench: Bench) -> None:

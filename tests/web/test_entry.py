@@ -206,7 +206,7 @@ async def test_what_goes_wrong_on_a_page_is_a_page_and_elsewhere_json(app, langu
 
 
 async def test_a_defect_is_a_page_that_tells_nothing(app, monkeypatch):
-    monkeypatch.setattr("moot.web.today._waiting", None)
+    monkeypatch.setattr("moot.web.today._sessions", None)
     async with calling(app, address=HERE) as client:
         answer = await client.get("/", headers=HTML)
     assert (answer.status_code, "<h1>Something went wrong</h1>" in answer.text) == (500, True)

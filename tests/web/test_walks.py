@@ -190,7 +190,7 @@ def test_a_batch_is_begun_watched_and_downloaded(served, look, locale):
     page.locator("#top").fill("1")
     page.locator("form[action='/batches'] button").click()
     page.wait_for_url(re.compile(r"/batches/[0-9a-f-]{36}$"))
-    expect(page.locator(".batch-done")).to_be_visible()
+    expect(page.locator(".batch-status-done")).to_be_visible()
     expect(page.locator("tbody tr")).to_have_count(3)
     expect(page.locator("tbody .badge")).to_have_count(1)
     expect(page.locator("[hx-trigger]")).to_have_count(0)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from uuid import UUID, uuid4
 
 from moot.modules.coordinator.domain.dtos.research_dtos import (
+    PANEL,
     ExpertResultItem,
     ModelUsage,
     ResearchRequest,
@@ -33,7 +34,6 @@ from moot.shared.domain.texts import SAY as COMMON
 from moot.shared.infrastructure.execution_context import Tally
 from moot.shared.infrastructure.redaction import error_text
 
-EXPERTS = set(ExpertType)
 Results = dict[str, dict[str, Any]]
 
 
@@ -66,13 +66,13 @@ def past_result(
 ) -> ResearchResult:
     """Of a session that has ended. Where the record has no row of an expert, the result says so."""
     found = _results(nodes)
-    reused = [ExpertType(node.node_type) for node in nodes if node.reused and node.node_type in EXPERTS]
+    reused = [ExpertType(node.node_type) for node in nodes if node.reused and node.node_type in PANEL]
     missing = SAY("sessions.no_node").in_locale(session.locale)
     skipped = SAY("sessions.skipped_node").in_locale(session.locale)
     errors = {node.node_type: node.error_message or skipped for node in nodes}
     experts = [
         _item(expert, found.get(expert), errors.get(expert, missing))
-        for expert in dict.fromkeys([*reused, *session.experts])
+        for expert in dict.fromkeys([*sorted(reused, key=PANEL.index), *session.experts])
     ]
     result = ResearchResult(
         symbol=session.symbol,
@@ -287,7 +287,7 @@ def _failures(nodes: Iterable[NodeExecution]) -> dict[str, dict[str, str | None]
     return {
         node.node_type: {"error_type": node.error_type, "error_message": node.error_message}
         for node in nodes
-        if node.status == "failed" and node.node_type in EXPERTS
+        if node.status == "failed" and node.node_type in PANEL
     }
 
 

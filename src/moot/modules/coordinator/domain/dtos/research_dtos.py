@@ -17,6 +17,9 @@ from moot.shared.domain.datasets import DataUntil
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
 from moot.shared.infrastructure.frames import Table
 
+PANEL = list(ExpertType)
+"""In the order in which what is known already is told."""
+
 
 class ResearchRequest(Asked):
     """A question as it was accepted. `as_of` None means the present moment; what is known already is not asked."""
@@ -31,8 +34,8 @@ class ResearchRequest(Asked):
     @property
     def panel(self) -> list[ExpertType]:
         """Everybody whose answer counts: those who gave it before, or owed it, and those who are asked."""
-        before = map(ExpertType, [*(self.pre_populated_results or {}), *(self.failures or {})])
-        return list(dict.fromkeys([*before, *self.experts]))
+        reused = sorted(map(ExpertType, self.pre_populated_results or {}), key=PANEL.index)
+        return list(dict.fromkeys([*reused, *map(ExpertType, self.failures or {}), *self.experts]))
 
 
 class Part(dict[str, Any]):
