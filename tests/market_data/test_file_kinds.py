@@ -162,15 +162,28 @@ KINDS = {
     ),
     "pledges": (
         "股票代码,交易日期,质押比例,质押股数\n600519,2024-01-05,0.5,600\n",
-        {"pledged_shares": 6e6, "pledged_percent": 0.5},
+        {
+            "pledged_shares": 6e6,
+            "pledged_percent": 0.5,
+            "available_at": datetime(2024, 1, 8, 10, tzinfo=UTC),
+        },
     ),
     "margin": (
         "trade_date,ts_code,rzye,rqye,rzmre\n20240102,600519.SH,1.5e10,3e8,2e8\n",
-        {"financing_balance": 1.5e10, "short_balance": 3e8},
+        {
+            "financing_balance": 1.5e10,
+            "short_balance": 3e8,
+            "event_time": datetime(2024, 1, 2, 7, tzinfo=UTC),
+            "available_at": datetime(2024, 1, 3, 1, tzinfo=UTC),
+        },
     ),
     "flows": (
         "code,trade_date,ts_code,name,vol,ratio,exchange\n90000,20240102,600519.SH,贵州茅台,8e7,6.9,SH\n",
-        {"northbound_shares": 8e7, "northbound_percent": 6.9},
+        {
+            "northbound_shares": 8e7,
+            "northbound_percent": 6.9,
+            "available_at": datetime(2024, 1, 3, 1, tzinfo=UTC),
+        },
     ),
 }
 

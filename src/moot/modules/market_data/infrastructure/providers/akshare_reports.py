@@ -105,11 +105,6 @@ def _express(told: Row, raw: Row) -> Row:
     return corrected({**told, **ends, "kind": "express"}, raw)
 
 
-def _pledge(told: Row, _raw: Row) -> Row:
-    """Counted at the end of a week, out in the session after it."""
-    return {**told, **AKSHARE.tell_next_session(told.get("day"), rows.ANNOUNCED_BY)}
-
-
 def _trade(told: Row, raw: Row) -> Row:
     """Sold shares may be negative; who they belonged to is told by the name alone."""
     shares, holder = told.get("shares"), str(told.get("holder", ""))
@@ -122,20 +117,13 @@ def _trade(told: Row, raw: Row) -> Row:
     }
 
 
-def _northbound(told: Row, _raw: Row) -> Row:
-    """What is held by way of Hong Kong is told the morning after."""
-    return {**told, **AKSHARE.tell_next_session(told.get("trade_date"), rows.BEFORE_OPENING)}
-
-
 def last_full_year(day: date) -> str:
     """The question for the one that everybody has reported by `day`."""
     reported = day > rows.statutory_deadline(date(day.year - 1, 12, 31), Market.CN)
     return f"(REPORTDATE='{day.year - (1 if reported else 2)}-12-31')"
 
 
-NORTHBOUND = Report(
-    "RPT_MUTUAL_HOLDSTOCKNDATE_STA", COLUMNS["northbound"], _northbound, '(INTERVAL_TYPE="1")'
-)
+NORTHBOUND = Report("RPT_MUTUAL_HOLDSTOCKNDATE_STA", COLUMNS["northbound"], as_told, '(INTERVAL_TYPE="1")')
 STATEMENTS = [
     [Report(f"RPT_F10_FINANCE_{kind}{part}", columns) for part, columns in COLUMNS["statements"].items()]
     for kind in "GBSI"
@@ -150,7 +138,7 @@ REPORTS: dict[Dataset[Any], tuple[Report, ...]] = {
         Report("RPT_FCI_PERFORMANCEE", COLUMNS["express"], _express),
     ),
     facts.HOLDERS: (Report("RPT_HOLDERNUM_DET", COLUMNS["holders"], as_told),),
-    facts.PLEDGES: (Report("RPT_CSDC_LIST", COLUMNS["pledge"], _pledge),),
+    facts.PLEDGES: (Report("RPT_CSDC_LIST", COLUMNS["pledge"], as_told),),
     facts.HOLDER_TRADES: (Report("RPT_SHARE_HOLDER_INCREASE", COLUMNS["trade"], _trade),),
 }
 

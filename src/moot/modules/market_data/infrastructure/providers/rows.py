@@ -15,7 +15,7 @@ import polars as pl
 from pydantic import BaseModel
 
 from moot.modules.market_data.application.columns import schema_of
-from moot.modules.market_data.domain.facts import COMPANIES, Dataset
+from moot.modules.market_data.domain.facts import COMPANIES, MARGIN, PLEDGES, Dataset
 from moot.modules.market_data.domain.provider import NO_DAY
 from moot.modules.market_data.domain.trading_rules import CLOSES, trading_calendar
 from moot.modules.market_data.infrastructure.providers.outside import Row
@@ -37,6 +37,10 @@ LONGEST_HOLIDAY = timedelta(days=12)
 ANNOUNCED_BY = time(18)
 """An announcement is dated, not timed: by this hour of its day it is out."""
 BEFORE_OPENING, END_OF_DAY = time(9), time(23, 59, 59)
+NEXT_SESSION = {PLEDGES: ANNOUNCED_BY, MARGIN: BEFORE_OPENING}
+"""What is counted at a close and told in the session after it, by that hour."""
+NORTHBOUND = {"northbound_shares", "northbound_percent"}
+"""What is held by way of Hong Kong is told the morning after."""
 MARKET_INDEXES = {
     "000001.SH": "上证指数",
     "000300.SH": "沪深300",
@@ -74,17 +78,14 @@ class Source:
             return row
         close, release = (self.moment(day, at) for at in CLOSE_AND_RELEASE[self.market])
         if not filed:
-            return row | {"event_time": close, "available_at": release}
+            later = NEXT_SESSION.get(dataset) if NORTHBOUND.isdisjoint(row) else BEFORE_OPENING
+            at_once = {"event_time": close, "available_at": release}
+            return row | (self._tell_next_session(day, later) if later else at_once)
         announced = row.get("announced_on") or statutory_deadline(day, self.market)
         return row | {"announced_on": announced, "event_time": close, "available_at": self.moment(announced)}
 
-    def tell_next_session(self, day: Any, at: time) -> dict[str, Any]:
-        """The times of what is counted at the close and told in the next session; none where the day is none.
-
-        Where the exchange has not told its days yet, the next weekday stands for it.
-        """
-        if not isinstance(day, date):
-            return {}
+    def _tell_next_session(self, day: date, at: time) -> dict[str, Any]:
+        """Where the exchange has not told its days yet, the next weekday stands for it."""
         try:
             following = trading_calendar(self.market).next_session(day)
         except Unavailable:

@@ -7,8 +7,6 @@ from typing import Any
 from moot.modules.market_data.domain import facts
 from moot.modules.market_data.infrastructure.providers.outside import Row
 from moot.modules.market_data.infrastructure.providers.rows import (
-    ANNOUNCED_BY,
-    BEFORE_OPENING,
     read_columns,
     read_number,
 )
@@ -49,9 +47,7 @@ def _notice(api: str, row: Row) -> Row:
 
 
 def pledge(row: Row) -> Row:
-    """Counted at the end of a week, out in the session after it."""
-    told = read(facts.PLEDGES, "pledge_stat", row, pledged_shares=_sum(PLEDGED, row))
-    return told | TUSHARE.tell_next_session(told.get("day"), ANNOUNCED_BY)
+    return read(facts.PLEDGES, "pledge_stat", row, pledged_shares=_sum(PLEDGED, row))
 
 
 def unlock(row: Row) -> Row:
@@ -65,12 +61,6 @@ def holder_trade(row: Row) -> Row:
     return read(facts.HOLDER_TRADES, "stk_holdertrade", row, kind=kind, direction=way)
 
 
-def margin(row: Row) -> Row:
-    """Published in the morning of the session after."""
-    told = read(facts.MARGIN, "margin_detail", row)
-    return told | TUSHARE.tell_next_session(told.get("trade_date"), BEFORE_OPENING)
-
-
 def flows(_: str, tables: Tables) -> Iterator[Row]:
     """By day: large orders are known that evening, what is held by way of Hong Kong the morning after."""
     moved, held = (
@@ -78,10 +68,7 @@ def flows(_: str, tables: Tables) -> Iterator[Row]:
     )
     for day in moved | held:
         net = _sum(LARGE_ORDERS, moved.get(day, {}))
-        told = read(facts.FLOWS, "hk_hold", held.get(day) or moved[day], net_inflow=net)
-        if day in held:
-            told |= TUSHARE.tell_next_session(told.get("trade_date"), BEFORE_OPENING)
-        yield told
+        yield read(facts.FLOWS, "hk_hold", held.get(day) or moved[day], net_inflow=net)
 
 
 INTERFACES = {
@@ -89,7 +76,7 @@ INTERFACES = {
     facts.UNLOCKS: Interface("share_float", unlock),
     facts.HOLDERS: Interface("stk_holdernumber", partial(read, facts.HOLDERS, "stk_holdernumber")),
     facts.HOLDER_TRADES: Interface("stk_holdertrade", holder_trade),
-    facts.MARGIN: Interface("margin_detail", margin),
+    facts.MARGIN: Interface("margin_detail", partial(read, facts.MARGIN, "margin_detail")),
 }
 SEVERAL: dict[facts.Dataset[Any], tuple[Iterable[str], Tell]] = {
     facts.STATEMENTS: (STATEMENTS, partial(report_rows, figures=STATEMENTS)),
