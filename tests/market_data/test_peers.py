@@ -4,18 +4,22 @@ import random
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from pydantic import BaseModel
 
 from moot.modules.market_data.application.market_data import MarketData
 from moot.modules.market_data.application.peers import find_place
+from moot.modules.market_data.application.sync import SyncedSource, SyncService
 from moot.modules.market_data.domain.facts import BARS, COMPANIES, REPORTS, VALUATIONS, Dataset
+from moot.modules.market_data.domain.provider import Sight
 from moot.modules.market_data.infrastructure.cross_section import MeasuringLake
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.peers import CrossSection, Peer, Place
 from moot.shared.domain.symbol import Market, Symbol
+from tests.fakes.clock import FixedClock
 from tests.fakes.market_data import FakeMarketDataProvider, a_bar, a_company, a_report, a_valuation
 from tests.market_data.demo import NOW, demo_market
 
@@ -186,6 +190,23 @@ async def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "valuations" / f"{peer}.parquet").write_bytes(b"PAR1 no longer PAR1")
     with pytest.raises(Unavailable, match=peer):
         await section(lake)
+
+
+async def test_windows_stay_where_they_were_when_a_session_runs_again(tmp_path: Path) -> None:
+    """It first ran before the day's figures were out; a month back counts from that day all the same."""
+    market, morning = FakeMarketDataProvider(), datetime(2024, 1, 19, 2, tzinfo=UTC)
+    market.directory.append(a_company(SYMBOL.text))
+    for ago in range(60):
+        day = morning.date() - timedelta(ago)
+        closed = datetime(day.year, day.month, day.day, 8, tzinfo=UTC)
+        market.bars.append(a_bar(day, closed, symbol=SYMBOL.text, price=100.0 - ago))
+    lake = lake_of(market, tmp_path)
+    later = cast("SyncService", SimpleNamespace(clock=FixedClock(AS_OF)))
+    again = SyncedSource(lake, later, Market.DEMO, moment=lambda now: morning)
+    sight = Sight(morning, morning.date(), date(2023, 1, 1))
+    measured = await lake.measure([SYMBOL.text], sight)
+    assert await again.measure([SYMBOL.text], sight) == measured
+    assert measured[SYMBOL.text]["return_1m"] == pytest.approx((99 / 69 - 1) * 100)
 
 
 async def test_the_demo_market_has_peers() -> None:

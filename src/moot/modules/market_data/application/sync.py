@@ -221,7 +221,7 @@ class SyncedSource:
 
     async def measure(self, symbols: Collection[str], sight: Sight) -> Mapping[str, Measures]:
         """Of what is kept: to fetch a whole industry for one company is for `data sync`."""
-        return await self.lake.measure(symbols, replace(sight, today=self._reach(sight.today)))
+        return await self.lake.measure(symbols, replace(sight, until=self._reach(sight.today)))
 
     async def read_many(self, dataset: Dataset[Any], symbols: Collection[str], wanted: Wanted) -> Rows:
         """Of what is kept, likewise."""

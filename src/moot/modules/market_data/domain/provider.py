@@ -143,11 +143,15 @@ Measures = Mapping[str, float | None]
 
 @dataclass(frozen=True)
 class Sight:
-    """What is seen at a moment: facts public by then, of days up to `today`; reports of periods since `recent`."""
+    """What is seen at a moment: facts public by then, of days up to `today`; reports of periods since `recent`.
+
+    Of the days up to today none after `until` is looked at.
+    """
 
     as_of: datetime
     today: date
     recent: date
+    until: date = date.max
 
     def look_back(self, months: int) -> date:
         """The same day so many months ago, or the last one of a shorter month."""

@@ -78,7 +78,7 @@ def _scan(dataset: facts.Dataset[Any], files: list[Path], as_of: datetime) -> pl
 
 def _multiples(rows: pl.LazyFrame, sight: Sight) -> pl.LazyFrame:
     day = pl.col("trade_date")
-    lately = rows.filter(day.is_between(sight.today - LATELY, sight.today))
+    lately = rows.filter(day.is_between(sight.today - LATELY, min(sight.today, sight.until)))
     return lately.group_by(BY).agg(pl.col(MULTIPLES).sort_by(day).last())
 
 
@@ -86,7 +86,7 @@ def _returns(rows: pl.LazyFrame, sight: Sight) -> pl.LazyFrame:
     day, price = pl.col("trade_date"), pl.col("close") * pl.col("adj_factor")
     days = {"now": sight.today} | {name: sight.look_back(months) for name, months in RETURNS.items()}
     near = {name: day.is_between(on - LATELY, on) for name, on in days.items()}
-    lately = rows.filter(pl.any_horizontal(*near.values()))
+    lately = rows.filter(pl.any_horizontal(*near.values()) & (day <= sight.until))
     prices = lately.group_by(BY).agg(
         price.sort_by(day).filter(when.sort_by(day)).last().alias(name) for name, when in near.items()
     )
