@@ -1,7 +1,7 @@
 """Sessions, nodes, events and leases in SQL. Rows and models share their field names, so there is nothing to map."""
 
 import asyncio
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -54,7 +54,7 @@ from moot.shared.infrastructure.database import patient
 from moot.shared.infrastructure.execution_context import current_context
 from moot.shared.infrastructure.kept_texts import JSON_DATA
 from moot.shared.infrastructure.leases import SqlLeases
-from moot.shared.infrastructure.transactions import transaction
+from moot.shared.infrastructure.transactions import GroupCommit, transaction
 
 logger = structlog.get_logger(__name__)
 
@@ -131,7 +131,7 @@ class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
             taking={"status": "running", "begun": case((ROW.lease_token == 0, 1), else_=ROW.begun)},
             leaving={"begun": 0},
         )
-        self._trail = trail
+        self._trail, self._look_up = trail, GroupCommit(self._find_all_judged)
         self._news: WeakValueDictionary[UUID, asyncio.Event] = WeakValueDictionary()
         trail.vouches_for(*SESSION_KINDS)
         trail.set_fence(self.fence)
@@ -222,11 +222,17 @@ class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
 
     @patient
     async def last_judged(self, workspace_id: str, symbol: str, as_of: datetime) -> Judged | None:
-        """Looked up where rows are written: on SQLite that is one transaction for all who wait for theirs."""
-        found: list[Any] = []
-        asked = {"of_workspace": workspace_id, "of_symbol": symbol, "before": as_of}
-        await self._database.write(lambda db: found.extend(db.execute(LAST_JUDGED, asked)))
+        """Looked up where rows are written, in one transaction for all who wait for theirs."""
+        asked, found = {"of_workspace": workspace_id, "of_symbol": symbol, "before": as_of}, list[Any]()
+        await self._look_up((asked, found))
         return Judged(*found[0]) if found else None
+
+    async def _find_all_judged(self, wanted: list[tuple[Mapping[str, Any], list[Any]]]) -> None:
+        def look(db: Connection) -> None:
+            for asked, found in wanted:
+                found[:] = db.execute(LAST_JUDGED, asked)
+
+        await self._database.write(look)
 
     async def list_sessions(self, wanted: SessionFilter) -> SessionPage:
         conditions = list(_conditions(wanted))
