@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 from urllib.parse import parse_qsl, quote, urlencode
 
 from fastapi import Depends, Request
@@ -29,7 +29,16 @@ from moot.web.charts import bar_chart, football_field, gantt_chart, line_chart
 from moot.web.formats import filters
 
 if TYPE_CHECKING:
-    from moot.desk import Moot
+    from moot.modules.access.application import AccessService
+    from moot.modules.coordinator.container import CoordinatorContainer
+    from moot.modules.evaluation.container import EvaluationContainer
+    from moot.modules.governance.container import GovernanceContainer
+    from moot.modules.intake.container import IntakeContainer
+    from moot.modules.jobs.container import JobsContainer
+    from moot.modules.llm_platform.container import LLMPlatformContainer
+    from moot.modules.market_data.container import MarketDataContainer
+    from moot.shared.domain.clock import Clock
+    from moot.shared.infrastructure.settings import Settings
 
 HERE = Path(__file__).parent
 SAY = Catalogue(EXPERT_TEXTS, DATASET_TEXTS, JOB_TEXTS, *sorted((HERE / "texts").iterdir()))
@@ -105,6 +114,24 @@ def tone_of(value: float | None) -> str:
     return "" if not value else "up" if value > 0 else "down"
 
 
+class Services(Protocol):
+    """The desk, as pages see it: whoever puts the application together has the pages, and they have not the desk."""
+
+    access: AccessService
+    coordinator: CoordinatorContainer
+    evaluation: EvaluationContainer
+    governance: GovernanceContainer
+    intake: IntakeContainer
+    jobs: JobsContainer
+    llm_platform: LLMPlatformContainer
+    market_data: MarketDataContainer
+    settings: Settings
+    clock: Clock
+
+    def work(self) -> None:
+        """Take what is begun from the queue, unless others are to."""
+
+
 @dataclass(frozen=True)
 class Page:
     """What a page knows of its reader."""
@@ -112,8 +139,8 @@ class Page:
     request: Request
 
     @property
-    def desk(self) -> Moot:
-        found: Moot = self.request.app.state.desk
+    def desk(self) -> Services:
+        found: Services = self.request.app.state.desk
         return found
 
     @property
