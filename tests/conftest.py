@@ -5,7 +5,7 @@ import gc
 import os
 import re
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from shutil import copyfile
@@ -41,6 +41,8 @@ WHOLE_DESK = (
     *(f"tests/llm_platform/test_{name}.py" for name in ("llm_service", "model_turns", "search_from_record")),
 )
 """Where tests say nothing about one database; those of the code that speaks to it run on both."""
+BY_TURNS = ((BACKENDS, WHOLE_DESK), (["en-US", "zh-CN"], ("tests/web/test_walks.py",)))
+"""What a test could see both of and sees one of, and where: a walk takes seconds, and leads the same way in both."""
 
 # What was compiled is kept, whatever the machine is set to: each worker and each `moot` would compile it all anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -73,16 +75,20 @@ plain_logs()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test of the whole desk that could see both databases sees one, by turns; `MOOT_TEST_FULL`: both."""
+    """A test of the whole desk that could see both databases, or languages, sees one; `MOOT_TEST_FULL`: both."""
     ids = {item.nodeid for item in items}
     if not os.environ.get("MOOT_TEST_FULL"):
-        items[:] = [item for item in items if not (item.nodeid.startswith(WHOLE_DESK) and _waits(item, ids))]
+        items[:] = [
+            item
+            for item in items
+            if not any(item.nodeid.startswith(where) and _waits(item, ids, both) for both, where in BY_TURNS)
+        ]
 
 
-def _waits(item: pytest.Item, ids: set[str]) -> bool:
-    """It is there for both databases, and it is the turn of the other one."""
-    on = {backend: re.sub("|".join(BACKENDS), backend, item.nodeid) for backend in BACKENDS}
-    turn = BACKENDS[crc32(item.nodeid.partition("[")[0].encode()) % len(BACKENDS)]
+def _waits(item: pytest.Item, ids: set[str], both: Sequence[str]) -> bool:
+    """It is there for both, and it is the turn of the other one."""
+    on = {one: re.sub("|".join(both), one, item.nodeid) for one in both}
+    turn = both[crc32(item.nodeid.partition("[")[0].encode()) % len(both)]
     return ids.issuperset(on.values()) and item.nodeid != on[turn]
 
 
