@@ -48,7 +48,8 @@ COMMANDS = {
 """The module that has the command, or the group of commands, under the same name."""
 
 SELDOM = (200_000, 20, 50)
-"""How many objects must have come before Python looks for circles among them: loading makes many, and few circles."""
+"""How many objects must have come before Python looks for circles among them: loading makes many, and so do a hundred
+sessions at once, but few circles."""
 
 FRAME = {
     "arguments": "ARGUMENTS_PANEL_TITLE",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import uvicorn
 from pydantic.warnings import UnsupportedFieldAttributeWarning
 
+from moot.cli import SELDOM
 from moot.cli.command import at_desk, command
 from moot.cli.options import option
 from moot.cli.printing import tell
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
 
 CONNECTIONS_CLOSE_IN = 5
 """Seconds for answers under way and for listeners, once all sessions have ended or were interrupted."""
-
-SELDOM = (20_000, 20, 50)
-"""How many objects must have come before Python looks for circles among them; see `gc.set_threshold`."""
 
 
 class DrainingServer(uvicorn.Server):
