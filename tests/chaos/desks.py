@@ -51,7 +51,7 @@ def write_history() -> None:
     world = provider.DemoMarket(1, SystemClock())._all()
     for dataset in DATASETS.values():
         if dataset is not COMPANIES:
-            world.all_of(dataset, SYMBOL)
+            list(world.all_of(dataset, SYMBOL).between(*provider.WHOLE))
 
 
 def careful_after(seconds: float = LATENCY) -> Callable[[dict[str, Any]], Say]:

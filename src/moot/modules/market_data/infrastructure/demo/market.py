@@ -4,10 +4,12 @@ The companies are read from `companies.toml`. Nothing here needs numpy: who is l
 """
 
 import tomllib
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel
 
@@ -16,6 +18,7 @@ from moot.shared.domain.symbol import TIME_ZONES, Market
 
 SOURCE = "demo"
 ZONE = TIME_ZONES[Market.DEMO]
+M = TypeVar("M", bound=BaseModel)
 FIRST_YEAR = 2014  # of the economy and the books; trading begins later, so that trailing years exist at once
 
 
@@ -49,6 +52,35 @@ def filed(symbol: str, period_end: date, announced_on: date) -> dict[str, Any]:
     """What everything has that is about a period and told on the evening of a day."""
     times = told(moment(period_end, 15), moment(announced_on, 18))
     return {"symbol": symbol, "period_end": period_end, "announced_on": announced_on, **times}
+
+
+class Told(Generic[M]):
+    """Facts in the order of their days; each is made when it is first read, as most of a history never is."""
+
+    def __init__(self, days: Sequence[date], make: Callable[[int], M]) -> None:
+        self.days, self.make = days, cache(make)
+
+    def between(self, start: date, end: date) -> Iterable[M]:
+        return map(self.make, range(bisect_left(self.days, start), bisect_right(self.days, end)))
+
+
+def tell_daily(
+    model: type[M],
+    days: Sequence[date],
+    columns: Mapping[str, Sequence[object]],
+    later: timedelta = timedelta(),
+    hour: int = 16,
+    **same: object,
+) -> Told[M]:
+    """The columns as the fields of one fact a day, with its date, its times, and what is the same on all days."""
+
+    def make(n: int) -> M:
+        times = told(moment(days[n], 15), moment(days[n] + later, hour))
+        return model(
+            trade_date=days[n], **same, **times, **{name: values[n] for name, values in columns.items()}
+        )
+
+    return Told(days, make)
 
 
 Knots = tuple[tuple[float, float], ...]

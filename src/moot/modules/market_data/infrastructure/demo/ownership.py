@@ -6,6 +6,7 @@ All of it follows the price: a rise makes holders fewer, loans larger, pledges s
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from datetime import date, timedelta
+from itertools import compress
 from math import exp, sqrt
 
 import numpy as np
@@ -60,22 +61,24 @@ def _mood(share: Share, name: str) -> Array:
 NEXT_MORNING = timedelta(days=1), 9
 
 
-def list_margin(share: Share) -> list[MarginDay]:
+def tell_margin(share: Share) -> market.Told[MarginDay]:
     """None under special treatment: nobody may lend on such a share."""
     value, amount = share.tape["close"] / 100 * share.shares, share.amounts
     rate = LENT * np.exp(0.3 * _mood(share, "margin loans") + _stretch(share))
     balance = _follow(np.minimum(rate, LENT_AT_MOST) * value, PART_OF_TRADING * amount)
     bought = np.maximum(np.diff(balance, prepend=balance[:1]), 0) + TURNED_OVER * amount
     columns = {
-        "financing_balance": np.round(balance, 2).tolist(),
-        "financing_bought": np.round(bought, 2).tolist(),
-        "short_balance": np.round(LENT_SHARES * np.exp(0.5 * _mood(share, "short")) * value, 2).tolist(),
+        "financing_balance": balance,
+        "financing_bought": bought,
+        "short_balance": LENT_SHARES * np.exp(0.5 * _mood(share, "short")) * value,
     }
-    rows = zip(share.list_daily(columns, *NEXT_MORNING), share.special.tolist(), strict=True)
-    return [MarginDay(**row) for row, special in rows if not special]
+    lent = ~share.special
+    told = {name: np.round(values[lent], 2).tolist() for name, values in columns.items()}
+    days = list(compress(share.days, lent))
+    return market.tell_daily(MarginDay, days, told, *NEXT_MORNING, symbol=share.firm.symbol)
 
 
-def list_flows(share: Share) -> list[FlowDay]:
+def tell_flows(share: Share) -> market.Told[FlowDay]:
     """Large orders lean the way the price went."""
     tape, count, key = share.tape, len(share.days), (share.seed, share.firm.symbol)
     lean = 2.5 * np.log(tape["close"] / tape["pre_close"]) + 0.06 * noise.normals(count, *key, "large orders")
@@ -87,7 +90,7 @@ def list_flows(share: Share) -> list[FlowDay]:
         "northbound_shares": np.rint(percent / 100 * share.shares).tolist(),
         "northbound_percent": np.round(percent, 4).tolist(),
     }
-    return [FlowDay(**row) for row in share.list_daily(columns, *NEXT_MORNING)]
+    return market.tell_daily(FlowDay, share.days, columns, *NEXT_MORNING, symbol=share.firm.symbol)
 
 
 def list_pledges(share: Share) -> list[Pledge]:

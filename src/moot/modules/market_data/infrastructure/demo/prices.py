@@ -5,7 +5,7 @@ Prices are whole fen inside, so that rounding, price limits and ex-right referen
 and that of each industry is what a day made of the market value of the day before.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import date, timedelta
 from functools import cached_property
 from math import exp, isnan, log
@@ -71,7 +71,7 @@ class Share:
         return books.declare_dividends(self.firm, self.accounts)
 
     @cached_property
-    def bars(self) -> list[DailyBar]:
+    def bars(self) -> market.Told[DailyBar]:
         tape = self.tape
         columns = {
             **{name: (tape[name] / 100).tolist() for name in ("open", "high", "low", "close", "pre_close")},
@@ -81,10 +81,10 @@ class Share:
             "suspended": self.halted.tolist(),
             "is_st": self.special.tolist(),
         }
-        return [DailyBar(**row) for row in self.list_daily(columns)]
+        return market.tell_daily(DailyBar, self.days, columns, symbol=self.firm.symbol)
 
     @cached_property
-    def valuations(self) -> list[DailyValuation]:
+    def valuations(self) -> market.Told[DailyValuation]:
         """Ratios begin on the second day: a share has no valuation history on its first."""
         statements, tape, known = self.accounts.statements, self.tape, self._known
         market_value = tape["close"] / 100 * self.shares
@@ -106,16 +106,7 @@ class Share:
         for name, ratio in ratios.items():
             ratio[:1] = np.nan
             columns[name] = [None if isnan(value) else value for value in np.round(ratio, 4).tolist()]
-        return [DailyValuation(**row) for row in self.list_daily(columns)]
-
-    def list_daily(
-        self, columns: Mapping[str, Sequence[object]], later: timedelta = timedelta(), hour: int = 16
-    ) -> Iterator[dict[str, Any]]:
-        """The columns as the fields of one fact a day, with its date and times."""
-        for day, *values in zip(self.days, *columns.values(), strict=True):
-            times = market.told(market.moment(day, 15), market.moment(day + later, hour))
-            named = zip(columns, values, strict=True)
-            yield {"symbol": self.firm.symbol, "trade_date": day, **times, **dict(named)}
+        return market.tell_daily(DailyValuation, self.days, columns, symbol=self.firm.symbol)
 
     @cached_property
     def amounts(self) -> Array:
@@ -263,36 +254,32 @@ def _limit_price(reference: Fen, percent: Fen) -> Fen:
     return (reference * (100 + percent) + 50) // 100
 
 
-def list_index_bars(shares: Sequence[Share]) -> list[IndexBar]:
+def tell_index_bars(shares: Sequence[Share]) -> market.Told[IndexBar]:
     """Oldest first. Shares of one market have one calendar."""
-    found = list(_bars(shares, *MARKET_INDEX, None))
+    found = {MARKET_INDEX[0]: _tell_bars(shares, *MARKET_INDEX, None)}
     for n, industry in enumerate(market.industries(), 1):
         members = [share for share in shares if share.firm.industry == industry]
-        found += _bars(members, f"98{n:04}.DEMO", f"{industry.name}指数", industry.name)
-    return sorted(found, key=lambda bar: (bar.trade_date, bar.index))
+        index = f"98{n:04}.DEMO"
+        found[index] = _tell_bars(members, index, f"{industry.name}指数", industry.name)
+    rows = sorted((day, index, n) for index, bars in found.items() for n, day in enumerate(bars.days))
+    return market.Told([day for day, *_ in rows], lambda row: found[rows[row][1]].make(rows[row][2]))
 
 
-def _bars(shares: Sequence[Share], index: str, name: str, industry: str | None) -> Iterator[IndexBar]:
-    days = trading_rules.demo_days(shares[0].until)
-    sums = _sum_up(shares, len(days))
+def _tell_bars(shares: Sequence[Share], index: str, name: str, industry: str | None) -> market.Told[IndexBar]:
+    calendar = trading_rules.demo_days(shares[0].until)
+    sums = _sum_up(shares, len(calendar))
     there = np.flatnonzero(sums["weight"] > 0).tolist()
     moves = {price: (sums[price][there] / sums["weight"][there]) for price in PRICES}
     closes = BASE * np.cumprod(moves["close"])
     before = np.insert(closes[:-1], 0, BASE)
-    levels = {price: np.round(before * move, 2).tolist() for price, move in moves.items()}
-    levels["pre_close"] = np.round(before, 2).tolist()
-    for row, n in enumerate(there):
-        prices = {price: values[row] for price, values in levels.items()}
-        yield IndexBar(
-            index=index,
-            name=name,
-            industry=industry,
-            trade_date=days[n],
-            **prices | {"high": max(prices[p] for p in PRICES), "low": min(prices[p] for p in PRICES)},
-            volume=float(sums["volume"][n]),
-            amount=round(float(sums["amount"][n]), 2),
-            **market.told(market.moment(days[n], 15), market.moment(days[n], 16)),
-        )
+    levels = {price: np.round(before * move, 2) for price, move in moves.items()}
+    all_four = list(levels.values())
+    levels |= {"high": np.max(all_four, axis=0), "low": np.min(all_four, axis=0)}
+    columns = {**levels, "pre_close": np.round(before, 2), "volume": sums["volume"][there]}
+    told = {name: values.tolist() for name, values in columns.items()}
+    told["amount"] = [round(amount, 2) for amount in sums["amount"][there].tolist()]
+    days = [calendar[n] for n in there]
+    return market.tell_daily(IndexBar, days, told, index=index, name=name, industry=industry)
 
 
 def _sum_up(shares: Sequence[Share], count: int) -> dict[str, Any]:
