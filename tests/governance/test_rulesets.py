@@ -20,6 +20,7 @@ from moot.modules.governance.domain.rulesets import (
     Ruleset,
     RulesetUnusable,
     RulesMovedOn,
+    as_data,
     digest_of,
 )
 from moot.modules.governance.infrastructure.persistence.ruleset_store import SqlRulesetStore
@@ -88,7 +89,7 @@ class TestSaving:
         assert [first.number, second.number] == [1, 2]
         assert first == (await desk.service.get(1, "default"))
         assert (first.note, first.created_by, first.created_at) == ("because", "ann", NOON)
-        assert first.digest == digest_of([proven("a")])
+        assert first.digest == digest_of([as_data(proven("a"))])
 
     async def test_the_same_rules_are_kept_once(self, desk: Desk) -> None:
         first = await desk.save(proven("a"), proven("b"))
@@ -104,7 +105,7 @@ class TestSaving:
         saved = await desk.save(coded, words, clamps)
         back = desk.service.rules_of(await desk.service.get(saved.number, "default"))
         assert list(back) == [coded, words, clamps]
-        assert digest_of(back) == saved.digest
+        assert digest_of(map(as_data, back)) == saved.digest
 
     async def test_workspaces_count_for_themselves(self, desk: Desk) -> None:
         here, there = await desk.save(proven("a")), await desk.save(proven("a"), workspace="other")
@@ -143,7 +144,7 @@ class TestActivation:
         await desk.save(proven("a"))
         active = await desk.active()
         assert (active.number, [each.id for each in active.rules]) == (0, ["shipped"])
-        assert active.digest == digest_of(SHIPPED_RULES)
+        assert active.digest == digest_of(map(as_data, SHIPPED_RULES))
 
     async def test_the_activated_ruleset_decides_at_once(self, desk: Desk) -> None:
         saved = await desk.save(proven("a"))

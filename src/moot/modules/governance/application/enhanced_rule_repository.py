@@ -11,6 +11,7 @@ from moot.modules.governance.domain.rulesets import (
     DuplicateRuleError,
     NoSuchRule,
     RuleRefused,
+    as_data,
     digest_of,
 )
 
@@ -95,7 +96,9 @@ class EnhancedRuleRepository:
         if active is None:
             with self._changing:
                 rules = tuple(self.list_all())
-                self._active = active = Active(self._reader.index(rules), digest_of(rules), rules)
+                self._active = active = Active(
+                    self._reader.index(rules), digest_of(map(as_data, rules)), rules
+                )
         return active
 
     def _refuse_bad(self, rules: Iterable[EnhancedRule]) -> None:

@@ -93,7 +93,7 @@ class RulesetService:
         kept = await asyncio.to_thread(self.check, rules)
         told = [as_data(rule) for rule in kept]
         return await self._store.save(
-            Ruleset(workspace, SHIPPED, digest_of(kept), told, note, by, self._clock.now())
+            Ruleset(workspace, SHIPPED, digest_of(told), told, note, by, self._clock.now())
         )
 
     async def activate(
@@ -182,18 +182,16 @@ class RulesetService:
     def _shipped(self) -> tuple[EnhancedRule, ...]:
         return tuple(self._read_shipped())
 
-    @cached_property
-    def _shipped_digest(self) -> str:
-        return digest_of(self._shipped)
-
     async def _store_shipped(self, workspace: str) -> Ruleset:
         """Decisions name its digest, and want to find it when the package has long moved on."""
-        return await self._store.save(self._as_shipped(workspace), shipped=True)
+        shipped = self._as_shipped._replace(workspace_id=workspace, created_at=self._clock.now())
+        return await self._store.save(shipped, shipped=True)
 
-    def _as_shipped(self, workspace: str) -> Ruleset:
+    @cached_property
+    def _as_shipped(self) -> Ruleset:
         told = [as_data(rule) for rule in self._shipped]
-        note, now = str(SAY("rules.shipped_note")), self._clock.now()
-        return Ruleset(workspace, SHIPPED, self._shipped_digest, told, note, "moot", now)
+        note = str(SAY("rules.shipped_note"))
+        return Ruleset("", SHIPPED, digest_of(told), told, note, "moot", self._clock.now())
 
     async def _look(self, workspace: str, known: _Known | None) -> Active:
         if known is not None:  # the others go on with what is known meanwhile
@@ -206,7 +204,7 @@ class RulesetService:
             raise
         except Unavailable:
             logger.warning("rulesets cannot be read; those known last stay in force", workspace=workspace)
-            return known.active if known else await self._make_ready(self._as_shipped(workspace))
+            return known.active if known else await self._make_ready(self._as_shipped)
         newest = self._known.get(workspace)
         if newest is None or found.sequence >= newest.sequence:
             self._known[workspace] = newest = found
@@ -233,11 +231,12 @@ class RulesetService:
         self._ready[ruleset.digest] = active
         if len(self._ready) > KEPT_READY:
             del self._ready[next(iter(self._ready))]
-        return replace(active, number=ruleset.number, digest=ruleset.digest)
+        return replace(active, number=ruleset.number)
 
     def _compile(self, ruleset: Ruleset) -> Active:
-        rules = self._shipped if ruleset.digest == self._shipped_digest else self.rules_of(ruleset)
-        return EnhancedRuleRepository(rules, reader=self._reader).active
+        known = self._shipped if ruleset.digest == self._as_shipped.digest else self.rules_of(ruleset)
+        rules = tuple(EnhancedRuleRepository(known, reader=self._reader).list_all())
+        return Active(self._reader.index(rules), ruleset.digest, rules)
 
     def check(self, rules: Iterable[EnhancedRule]) -> Sequence[EnhancedRule]:
         """As they would be kept. `RuleRefused`, `DuplicateRuleError`: they could not decide together."""

@@ -46,16 +46,12 @@ def as_data(rule: EnhancedRule) -> dict[str, Any]:
     return told | {"condition": condition}
 
 
-def digest_of(rules: Iterable[EnhancedRule]) -> str:
+def digest_of(rules: Iterable[RuleData]) -> str:
     """SHA-256 of what the rules say, enabled or not, whatever the order they came in."""
-    return _digest(map(as_data, rules))
-
-
-def _digest(told: Iterable[RuleData]) -> str:
     usual = EnhancedRule.model_fields["priority"].default
     place = {category.value: number for number, category in enumerate(CHECKED)}
     return digest_json(
-        sorted(told, key=lambda rule: (place[rule["category"]], rule.get("priority", usual), rule["id"]))
+        sorted(rules, key=lambda rule: (place[rule["category"]], rule.get("priority", usual), rule["id"]))
     )
 
 
@@ -117,7 +113,7 @@ class Ruleset(NamedTuple):
     def intact(self) -> bool:
         """Whether the rules are those that were stored: they still have their digest."""
         try:
-            return _digest(self.rules) == self.digest
+            return digest_of(self.rules) == self.digest
         except (AttributeError, KeyError, TypeError):  # not even rules any more
             return False
 
