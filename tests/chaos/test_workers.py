@@ -166,7 +166,8 @@ async def test_workers_whose_clocks_are_off_by_an_hour_keep_their_leases_and_the
                 assert left <= settings.lease_seconds, "nobody holds a session for an hour"
             waiting = {found for (found,) in await query(desk, select(row.id).where(row.status == "queued"))}
             begun += [one for one in started if one not in waiting and one not in begun]
-            assert begun == started[: len(begun)], "first come, first served"
+            earlier = started[: started.index(begun[-1])] if begun else []
+            assert len(waiting.intersection(earlier)) <= 1, "but for the one that the other worker has taken"
             await asyncio.sleep(0.05)
         await are_whole(desk, started, undisturbed)
         tokens = await query(desk, select(row.lease_token))

@@ -459,7 +459,7 @@ class TestOwnersThatDied:
             asyncio.create_task(doomed.sessions.resume(session.id, WORKSPACE))
             for session in (*suspects, fresh)
         ]
-        await until(lambda: len(doomed.research.started) == 2)
+        await until(lambda: len(doomed.research.started) == 2 and len(doomed.sessions._runs) == len(resuming))
         await settle()
         counts = [(await doomed.session(session.id)).begun for session in suspects]
         assert sorted(counts) == [SUSPICIOUS, SUSPICIOUS, SUSPICIOUS + 1], "the others wait, and lose nothing"

@@ -3,6 +3,7 @@
 import json
 import logging
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 import structlog
@@ -32,13 +33,15 @@ def settings(home):
 
 @pytest.fixture
 def interrupted(settings, monkeypatch) -> Callable[..., Awaitable[list[str]]]:
-    async def interrupt(*symbols: str, expert: str = MACRO, **more: str) -> list[str]:
-        """Sessions whose desk closed while their expert worked."""
+    async def interrupt(*symbols: str, of_first: Any = (), **more: Any) -> list[str]:
+        """Sessions whose desk closed while their expert worked. The next desk goes on with them: all begin in one."""
+        asked: list[dict[str, Any]] = [{"symbol": symbol, "experts": [MACRO]} | more for symbol in symbols]
+        asked[0].update(of_first)
         with monkeypatch.context() as patched:
             gate = Gate()
             patched.setattr(GovernanceAdapter, "authorise", gate.authorise)
             async with Moot(settings.model_copy(update={"worker": True})) as desk:
-                begun = [await desk.start(s, [expert], skip_debate=True, **more) for s in symbols]
+                begun = [await desk.start(**question, skip_debate=True) for question in asked]
                 await gate.reached(len(symbols))
         return [str(session.id) for session in begun]
 
@@ -128,8 +131,8 @@ async def test_without_an_id_all_that_were_interrupted_are_resumed(moot, interru
 
 
 async def test_one_that_fails_does_not_keep_the_others_from_being_resumed(moot, interrupted):
-    (failing,) = await interrupted("900001.DEMO", expert=TECHNICAL, as_of=THIRD_DAY)
-    (fine,) = await interrupted("900002.DEMO")
+    too_early = {"experts": [TECHNICAL], "as_of": THIRD_DAY}
+    failing, fine = await interrupted("900001.DEMO", "900002.DEMO", of_first=too_early)
     seen = await moot("sessions", "resume")
     assert seen.returncode == 1
     assert f"Session {failing}: No expert could say anything about 900001.DEMO." in seen.stderr
