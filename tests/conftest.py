@@ -4,6 +4,7 @@ import asyncio
 import gc
 import os
 import re
+import signal
 import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from datetime import UTC, datetime
@@ -53,6 +54,11 @@ os.environ["MOOT_WORKER"] = "off"
 
 # Whatever is imported and collected is needed: to look again and again for what is not takes seconds.
 gc.disable()
+
+# Each loop asks who handles Ctrl+C. To see that a handler is no number, Python 3.11 puts it into words, with all that
+# the test has made; later ones do as here.
+_numbered = signal._int_to_enum  # type: ignore[attr-defined]
+signal._int_to_enum = lambda value, kind: _numbered(value, kind) if isinstance(value, int) else value  # type: ignore[attr-defined]
 
 # How long an example takes says how busy the machine is, and nothing about the code.
 hypothesis.settings.register_profile(
@@ -121,10 +127,12 @@ def secrets_as_they_were() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def shipped_rules_read_once() -> None:
+def once_for_all_desks() -> None:
     from tests.fakes.rules import share_shipped_rules
+    from tests.fakes.statements import share_statements
 
     share_shipped_rules()
+    share_statements()
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """The table of argument schemes: it knows the claims that experts make, and says why in both languages."""
 
 import tomllib
+from functools import cache
 from itertools import permutations
 from pathlib import Path
 
@@ -20,6 +21,7 @@ def sign(points: float) -> int:
     return (points > 0) - (points < 0)
 
 
+@cache
 def kinds() -> dict[str, str]:
     """Every kind of claim that a rubric can make, and the side it takes."""
     known = {}

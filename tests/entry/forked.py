@@ -151,6 +151,7 @@ async def _answers(http: httpx.AsyncClient) -> None:
 def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(encoding="utf-8")
+    gc.disable()
     for name in NEEDED_LATER:
         import_module(name)
     from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
@@ -160,8 +161,8 @@ def main() -> None:
     PromptTemplates()
     share_shipped_rules()
     warm_up()
-    gc.collect()
-    gc.freeze()  # so that no process looks through all of it again, and gets a copy of its own of what it looks at
+    gc.freeze()  # so that no process looks through all of it, and gets a copy of its own of what it looks at
+    gc.enable()
     for line in sys.stdin:
         order = json.loads(line)
         if "wait" in order:
