@@ -189,6 +189,7 @@ class RulesetService:
 
     @cached_property
     def _as_shipped(self) -> Ruleset:
+        """Of no workspace yet."""
         told = [as_data(rule) for rule in self._shipped]
         note = str(SAY("rules.shipped_note"))
         return Ruleset("", SHIPPED, digest_of(told), told, note, "moot", self._clock.now())

@@ -54,7 +54,7 @@ def filed(symbol: str, period_end: date, announced_on: date) -> dict[str, Any]:
     return {"symbol": symbol, "period_end": period_end, "announced_on": announced_on, **times}
 
 
-class Told(Generic[M]):
+class History(Generic[M]):
     """Facts in the order of their days; each is made when it is first read, as most of a history never is."""
 
     def __init__(self, days: Sequence[date], make: Callable[[int], M]) -> None:
@@ -71,7 +71,7 @@ def tell_daily(
     later: timedelta = timedelta(),
     hour: int = 16,
     **same: object,
-) -> Told[M]:
+) -> History[M]:
     """The columns as the fields of one fact a day, with its date, its times, and what is the same on all days."""
 
     def make(n: int) -> M:
@@ -80,7 +80,7 @@ def tell_daily(
             trade_date=days[n], **same, **times, **{name: values[n] for name, values in columns.items()}
         )
 
-    return Told(days, make)
+    return History(days, make)
 
 
 Knots = tuple[tuple[float, float], ...]

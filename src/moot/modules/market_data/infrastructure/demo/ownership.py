@@ -61,7 +61,7 @@ def _mood(share: Share, name: str) -> Array:
 NEXT_MORNING = timedelta(days=1), 9
 
 
-def tell_margin(share: Share) -> market.Told[MarginDay]:
+def tell_margin(share: Share) -> market.History[MarginDay]:
     """None under special treatment: nobody may lend on such a share."""
     value, amount = share.tape["close"] / 100 * share.shares, share.amounts
     rate = LENT * np.exp(0.3 * _mood(share, "margin loans") + _stretch(share))
@@ -78,7 +78,7 @@ def tell_margin(share: Share) -> market.Told[MarginDay]:
     return market.tell_daily(MarginDay, days, told, *NEXT_MORNING, symbol=share.firm.symbol)
 
 
-def tell_flows(share: Share) -> market.Told[FlowDay]:
+def tell_flows(share: Share) -> market.History[FlowDay]:
     """Large orders lean the way the price went."""
     tape, count, key = share.tape, len(share.days), (share.seed, share.firm.symbol)
     lean = 2.5 * np.log(tape["close"] / tape["pre_close"]) + 0.06 * noise.normals(count, *key, "large orders")
@@ -171,7 +171,7 @@ def _list_granted(share: Share) -> Iterator[Locked]:
 
 
 def list_holder_trades(share: Share) -> list[HolderTrade]:
-    """Told on the evening after the last of the days on which they traded."""
+    """History on the evening after the last of the days on which they traded."""
     stretch, holders, periods = _stretch(share), market.list_holders(), market.months(share.until)
     picks = noise.uniforms(5 * len(periods), share.seed, share.firm.symbol, "holder trades").reshape(-1, 5)
     found = []

@@ -71,7 +71,7 @@ class Share:
         return books.declare_dividends(self.firm, self.accounts)
 
     @cached_property
-    def bars(self) -> market.Told[DailyBar]:
+    def bars(self) -> market.History[DailyBar]:
         tape = self.tape
         columns = {
             **{name: (tape[name] / 100).tolist() for name in ("open", "high", "low", "close", "pre_close")},
@@ -84,7 +84,7 @@ class Share:
         return market.tell_daily(DailyBar, self.days, columns, symbol=self.firm.symbol)
 
     @cached_property
-    def valuations(self) -> market.Told[DailyValuation]:
+    def valuations(self) -> market.History[DailyValuation]:
         """Ratios begin on the second day: a share has no valuation history on its first."""
         statements, tape, known = self.accounts.statements, self.tape, self._known
         market_value = tape["close"] / 100 * self.shares
@@ -254,7 +254,7 @@ def _limit_price(reference: Fen, percent: Fen) -> Fen:
     return (reference * (100 + percent) + 50) // 100
 
 
-def tell_index_bars(shares: Sequence[Share]) -> market.Told[IndexBar]:
+def tell_index_bars(shares: Sequence[Share]) -> market.History[IndexBar]:
     """Oldest first. Shares of one market have one calendar."""
     found = {MARKET_INDEX[0]: _tell_bars(shares, *MARKET_INDEX, None)}
     for n, industry in enumerate(market.industries(), 1):
@@ -262,10 +262,12 @@ def tell_index_bars(shares: Sequence[Share]) -> market.Told[IndexBar]:
         index = f"98{n:04}.DEMO"
         found[index] = _tell_bars(members, index, f"{industry.name}指数", industry.name)
     rows = sorted((day, index, n) for index, bars in found.items() for n, day in enumerate(bars.days))
-    return market.Told([day for day, *_ in rows], lambda row: found[rows[row][1]].make(rows[row][2]))
+    return market.History([day for day, *_ in rows], lambda row: found[rows[row][1]].make(rows[row][2]))
 
 
-def _tell_bars(shares: Sequence[Share], index: str, name: str, industry: str | None) -> market.Told[IndexBar]:
+def _tell_bars(
+    shares: Sequence[Share], index: str, name: str, industry: str | None
+) -> market.History[IndexBar]:
     calendar = trading_rules.demo_days(shares[0].until)
     sums = _sum_up(shares, len(calendar))
     there = np.flatnonzero(sums["weight"] > 0).tolist()

@@ -8,13 +8,13 @@ from typing import Any
 
 from moot.modules.market_data.domain import facts
 from moot.modules.market_data.domain.provider import Batch
-from moot.modules.market_data.infrastructure.demo.market import SOURCE, M, Told, firms, moment
+from moot.modules.market_data.infrastructure.demo.market import SOURCE, History, M, firms, moment
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.symbol import Market
 
 WHOLE = date.min, date.max
 BY_TIME = attrgetter("available_at", "url")
-_Found = Sequence[Any] | Told[Any]
+_Found = Sequence[Any] | History[Any]
 
 
 class DemoMarket:
@@ -73,13 +73,13 @@ class _World:
             facts.MARGIN: ownership.tell_margin,
             facts.FLOWS: ownership.tell_flows,
         }
-        self._told: dict[tuple[str, str], Told[Any]] = {}
+        self._told: dict[tuple[str, str], History[Any]] = {}
 
-    def all_of(self, dataset: facts.Dataset[Any], subject: str) -> Told[Any]:
+    def all_of(self, dataset: facts.Dataset[Any], subject: str) -> History[Any]:
         key = dataset.name, (subject if subject in firms() else "") if dataset.by_symbol else SOURCE
         if key not in self._told:
             found = self._work_out(dataset, subject)
-            self._told[key] = found if isinstance(found, Told) else _in_order_of_days(dataset, found)
+            self._told[key] = found if isinstance(found, History) else _in_order_of_days(dataset, found)
         return self._told[key]
 
     def _work_out(self, dataset: facts.Dataset[Any], subject: str) -> _Found:
@@ -92,10 +92,10 @@ class _World:
         return found
 
 
-def _in_order_of_days(dataset: facts.Dataset[M], rows: Sequence[M]) -> Told[M]:
+def _in_order_of_days(dataset: facts.Dataset[M], rows: Sequence[M]) -> History[M]:
     told = [(facts.local_day(getattr(row, dataset.day), Market.DEMO), row) for row in rows]
     told = told if dataset.whole else sorted(told, key=itemgetter(0))
-    return Told([day for day, _ in told], [row for _, row in told].__getitem__)
+    return History([day for day, _ in told], [row for _, row in told].__getitem__)
 
 
 _world = lru_cache(maxsize=2)(_World)
